@@ -14,7 +14,6 @@ use windlass_api::{Begin, Client, Event, EventStream, Label, SessionId, Submissi
 use windlass_core::clock::SystemClock;
 use windlass_service::{Options, Service};
 
-use self::env::CrowdFactory;
 use crate::process::{memory, peak_memory};
 
 /// Options of the crowd.
@@ -64,10 +63,10 @@ pub(crate) fn crowd(options: &CrowdOptions) -> Result<()> {
 }
 
 async fn run(options: &CrowdOptions) -> Result<()> {
-    let factory = CrowdFactory::new(options.port, options.helper.clone(), options.data.join("outputs"))?;
+    let factory = env::factory(options.port, options.helper.clone(), options.data.join("outputs"))?;
     let service = Service::new(
         windlass_store::open(options.data.join("windlass.db"), Arc::new(SystemClock::default()))?,
-        Arc::new(factory),
+        factory,
         Arc::new(SystemClock::default()),
         windlass_store::owner(),
         Options::default(),

@@ -133,6 +133,14 @@ impl RustFile {
         called.chain(imported).collect()
     }
 
+    /// Finds every literal whose source text meets a condition.
+    pub(crate) fn texts(&self, condition: fn(&str) -> bool) -> impl Iterator<Item = Place> {
+        let texts = self.tokens.iter().filter(|token| token.text.contains('"'));
+        texts
+            .filter(move |token| condition(&token.text))
+            .map(Token::place)
+    }
+
     /// Finds every identifier that directly follows these tokens: the `A` of `pub struct A`.
     pub(crate) fn names_after(&self, pattern: &str) -> Vec<(&str, Place)> {
         let next = self.matches(pattern).filter_map(|(_, rest)| rest.first());

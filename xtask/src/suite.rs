@@ -57,7 +57,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "portable",
-        what: "the sandbox crate and the binary with the portable backend",
+        what: "the crates with a portable backend, and the binary with it",
         run: portable,
     },
     Step {
@@ -72,7 +72,7 @@ const STEPS: &[Step] = &[
     },
 ];
 
-/// Selects the portable backend of the sandbox, also on Linux.
+/// Selects the portable backends, also on Linux.
 const PORTABLE: &str = "--cfg windlass_portable";
 
 pub(crate) fn command(root: &Root, arguments: &[String]) -> Result<()> {
@@ -155,12 +155,21 @@ fn cargo(root: &Root, arguments: &[&str]) -> Result<()> {
     child::run(child::cargo(root).args(arguments))
 }
 
-/// Tests the sandbox crate as other systems get it, without Linux, and checks that the binary compiles with it.
+/// Tests the crates with a backend of their own as other systems get them, without Linux, and checks that the
+/// binary compiles with it.
 ///
 /// The cfg is part of every crate's flags, so this build has its own folder and leaves the others alone.
 fn portable(root: &Root) -> Result<()> {
     for arguments in [
-        &["test", "--package", "windlass-sandbox"][..],
+        &[
+            "test",
+            "--package",
+            "windlass-sandbox",
+            "--package",
+            "windlass-checkpoint",
+            "--package",
+            "windlass-store",
+        ][..],
         &["check", "--package", "windlass"],
     ] {
         child::run(

@@ -14,6 +14,7 @@ mod finding;
 mod manifests;
 mod names;
 mod nesting;
+mod platform;
 mod ports;
 mod public_names;
 mod shape;
@@ -41,6 +42,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     doc_comments::check,
     source::check,
     ports::check,
+    platform::check,
     clock::check,
     test_code::check,
     text::check,

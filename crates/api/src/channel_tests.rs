@@ -245,6 +245,7 @@ fn request() -> Event {
         subjects: Vec::new(),
         reasons: Vec::new(),
         preview: None,
+        once_only: false,
     })
 }
 
@@ -588,18 +589,18 @@ async fn a_quiet_turn_says_what_it_waits_for() {
     let expected = [
         "submit to s1: \"go\"",
         "why in s1 after 10 s",
-        "status: waits for provider: this — for 10 s; ends some day",
+        "status: waiting for provider: this — for 10 s; ends some day",
         "why in s1 after 20 s",
         "StepStart { call_id: CallId(\"c1\"), title: \"bash\", number: 1 }",
         "ToolOutput { call_id: CallId(\"c1\"), text: \"unseen\" }",
         "why in s1 after 35 s",
-        "status: waits for tool: this — for 35 s; ends some day",
+        "status: waiting for tool: this — for 35 s; ends some day",
         "why in s1 after 45 s",
-        "status: waits for lock: this — for 45 s; ends some day",
+        "status: waiting for lock: this — for 45 s; ends some day",
         "half an",
         "why in s1 after 60 s",
         "why in s1 after 70 s",
-        "status: waits for tool: this — for 70 s; ends some day",
+        "status: waiting for tool: this — for 70 s; ends some day",
         "final: half an answer",
     ];
     assert_eq!(story, expected);

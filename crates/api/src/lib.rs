@@ -14,14 +14,15 @@
 //!
 //! # JSON
 //!
-//! Every type here serializes, except the traits and [`EventStream`], so that a front end can run in another
-//! process. Names are in snake case. An enum whose variants carry data is `{"type": "…", "data": …}`, an enum
+//! Every type here serializes, except the traits, [`EventStream`] and the parts of an [`Approval`], so that a
+//! front end can run in another process. Names are in snake case. An enum whose variants carry data is `{"type": "…", "data": …}`, an enum
 //! without data is a string, and a [`SessionKey`] is the string it is written as. An [`Envelope`] and an
 //! [`Entry`] have the fields of their event beside their own. `json_tests.rs` shows an example of each type.
 //!
 //! Deliberately absent: anything about HTTP, terminals or storage, and any way to reach a running
 //! turn but through its session id.
 
+mod approval;
 mod channel;
 mod command;
 mod connection;
@@ -35,6 +36,7 @@ use futures_util::Stream;
 use futures_util::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
 
+pub use self::approval::{Approval, ApprovalChoice, ApprovalKey, Cleaning, HOLD_MS, Pressed};
 pub use self::channel::{Channel, ChannelError, Ended, Input, Interrupt, converse};
 pub use self::command::{
     CommandInfo, CommandLine, CommandReply, CommandSource, Commands, Follow, command_line, is_own_call,
@@ -54,6 +56,7 @@ pub use windlass_core::model::{Usage, dollars};
 pub use windlass_core::permission::Answer;
 pub use windlass_core::provider::ProviderErrorKind;
 pub use windlass_core::tool::Category;
+pub use windlass_core::turn::DENIED_TEXT;
 
 /// Input of a user for a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

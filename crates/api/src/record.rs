@@ -147,7 +147,7 @@ impl fmt::Display for Wait {
         let time = span(Duration::from_millis(self.for_ms));
         write!(
             f,
-            "waits for {}: {what} — for {time}; ends {ends}",
+            "waiting for {}: {what} — for {time}; ends {ends}",
             self.on.name()
         )
     }

@@ -17,6 +17,9 @@ use super::journal::Record;
 use super::node::Bytes;
 use super::*;
 
+#[path = "closed_folder_tests.rs"]
+mod closed_folders;
+
 struct Case {
     workspace: tempfile::TempDir,
     data: tempfile::TempDir,
@@ -519,6 +522,7 @@ async fn what_was_given_up_is_not_done_later() {
         progress: Progress::none(),
         person: Person::nobody(),
         confirmed: false,
+        places: Arc::default(),
     };
     cx.cancel.cancel();
     tracker.call_starting(&call, &cx).await;

@@ -13,6 +13,7 @@ use windlass_core::checkpoint::{Checkpoint, CheckpointError, FileChange, Force, 
 use windlass_core::clock::Clock;
 use windlass_core::id::{CallId, MessageId};
 
+use super::access::Access;
 use super::index::Index;
 use super::journal::{self, History, Journal, Record, Seen, merge};
 use super::node::{Bytes, Change, Node};
@@ -349,9 +350,12 @@ impl Files {
     }
 
     /// Undoes or redoes changes. They are written to the journal before they are applied.
-    fn apply(&self, turns: Vec<u64>, changes: Vec<Change>, forth: bool) -> io::Result<restore::Outcome> {
+    fn apply(&self, turns: Vec<u64>, mut changes: Vec<Change>, forth: bool) -> io::Result<restore::Outcome> {
         let mut state = self.lock();
         let tree = self.tree(&mut state)?;
+        // The modes of folders that have to be opened up, so that they are not lost if this process is stopped.
+        let unchanged = Access::open(&tree, &changes).unchanged(&changes);
+        changes.extend(unchanged);
         let journal = self.journal();
         fs::write(self.marker(), [])?;
         journal.add(&Record::Moving {
@@ -373,11 +377,12 @@ impl Files {
     /// is never lost.
     fn foreign(&self, changes: &[Change]) -> io::Result<Vec<(Bytes, Option<Node>)>> {
         let tree = self.tree(&mut self.lock())?;
+        let access = Access::open(&tree, changes);
         let mut foreign = Vec::new();
         for change in changes.iter().filter(|change| change.uncovered().is_none()) {
-            let now = tree.glance(&change.path)?;
+            let now = access.glance(&change.path)?;
             if now != change.before && now != change.after {
-                foreign.push((change.path.clone(), tree.look(&change.path)?));
+                foreign.push((change.path.clone(), access.look(&change.path)?));
             }
         }
         Ok(foreign)

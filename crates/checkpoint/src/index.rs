@@ -7,6 +7,8 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fs::{FileType, RawMode};
+
 use super::node::{Bytes, Change, Digest, Node, Skip};
 
 const MAGIC: &[u8; 8] = b"WLSCAN1\n";
@@ -20,6 +22,18 @@ pub(super) struct Stat {
     /// 0 if the file changed so shortly before the scan that it may have changed again unnoticed.
     pub(super) ctime: i64,
     pub(super) mode: u32,
+}
+
+impl Stat {
+    /// Returns the kind of the file.
+    pub(super) fn kind(&self) -> FileType {
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::unnecessary_cast,
+            reason = "the type of a mode differs from system to system"
+        )]
+        FileType::from_raw_mode(self.mode as RawMode)
+    }
 }
 
 /// One name in a folder.

@@ -241,7 +241,9 @@ impl History {
                 if forth {
                     self.back.pop();
                 } else {
-                    self.back.push((turns, changes.clone()));
+                    let is_change = |change: &&Change| change.before != change.after;
+                    self.back
+                        .push((turns, changes.iter().filter(is_change).cloned().collect()));
                 }
                 self.moving = Some(changes);
             }

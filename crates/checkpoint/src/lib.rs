@@ -15,6 +15,7 @@
 //! [`CheckpointLimits`], owners and times, and changes made by a background job after its turn. A rewind
 //! reports the changes of a turn that could not be stored.
 
+mod access;
 pub mod diff;
 mod files;
 mod index;

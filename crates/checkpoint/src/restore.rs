@@ -1,23 +1,29 @@
 //! Restores files. The journal contains every step before the first one is taken, and every step can be
-//! repeated: if a process is stopped halfway, the next one finishes the work.
+//! repeated: if a process is stopped halfway, the next one finishes the work. Folders that are closed to their
+//! owner are opened up for the time of the work.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
+use windlass_sandbox::folder::{set_file_mode, set_folder_mode};
 
+use super::access::Access;
 use super::node::{Bytes, Change, Node};
 use super::pack::Contents;
 use super::tree::Tree;
 
 /// Name under which a file is written before it is moved into place.
 pub(super) const TEMPORARY: &[u8] = b".windlass-undo";
+
+/// Permissions of its owner that a folder has during the work.
+const OPEN: u32 = 0o700;
 
 /// Result of a restoration.
 #[derive(Debug, Default)]
@@ -31,6 +37,7 @@ pub(super) struct Outcome {
 /// Brings every path to its state after the changes. A path in neither its before nor its after state is left
 /// alone.
 pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> io::Result<Outcome> {
+    let mut access = Access::open(tree, changes);
     let mut outcome = Outcome::default();
     let mut steps: Vec<&Change> = Vec::new();
     sweep(tree, changes);
@@ -39,11 +46,10 @@ pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> i
             outcome.left.push(format!("{}: {}", change.path, why.reason()));
             continue;
         }
-        let now = tree.glance(&change.path)?;
-        let began = now.is_none() && needs_room(change);
+        let now = access.glance(&change.path)?;
         if now == change.after {
             outcome.done.push(change.clone());
-        } else if now == change.before || began {
+        } else if now == change.before || has_begun(change, now.as_ref()) {
             steps.push(change);
         } else {
             outcome.left.push(format!(
@@ -73,15 +79,29 @@ pub(super) fn restore(tree: &Tree, contents: &Contents, changes: &[Change]) -> i
         make(tree, contents, change)?;
     }
     // Last, so that a read-only folder receives its content first.
-    for change in there.iter().rev() {
-        if let Some(Node::Folder { mode }) = change.after {
-            let (folder, name) = tree.parent(&change.path)?;
-            set_folder_mode(&folder, name, mode)?;
-        }
+    for change in &there {
+        access.restored(change);
     }
+    access.close()?;
     outcome.done.extend(there.into_iter().cloned());
+    outcome.done.retain(|change| change.before != change.after);
     outcome.done.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(outcome)
+}
+
+/// Returns true if an interrupted restoration left a path like this: removed to make room, or a folder that is
+/// opened up.
+fn has_begun(change: &Change, now: Option<&Node>) -> bool {
+    let Some(now) = now else {
+        return needs_room(change);
+    };
+    let mut states = [&change.before, &change.after].into_iter().flatten();
+    states.any(|state| match (now, state) {
+        (Node::Folder { mode: now }, Node::Folder { mode }) => {
+            now & !OPEN == mode & !OPEN && now & mode == *mode
+        }
+        _ => false,
+    })
 }
 
 /// Returns true if the current entry has to be removed first.
@@ -130,9 +150,8 @@ fn make(tree: &Tree, contents: &Contents, change: &Change) -> io::Result<()> {
     };
     let (folder, name) = tree.parent(&change.path)?;
     match after {
-        Node::Folder { mode } => match rustix::fs::mkdirat(&folder, name, Mode::from_raw_mode(0o700)) {
-            Ok(()) => Ok(()),
-            Err(Errno::EXIST) => set_folder_mode(&folder, name, mode | 0o700),
+        Node::Folder { mode } => match rustix::fs::mkdirat(&folder, name, Mode::RWXU) {
+            Ok(()) | Err(Errno::EXIST) => set_folder_mode(&folder, name, mode | OPEN),
             Err(error) => Err(error.into()),
         },
         Node::Link { target } => {
@@ -168,24 +187,4 @@ fn write(folder: &OwnedFd, name: &OsStr, content: &[u8], mode: u32) -> io::Resul
         let _ = rustix::fs::unlinkat(folder, temporary, AtFlags::empty());
     }
     written
-}
-
-fn set_file_mode(folder: &OwnedFd, name: &OsStr, mode: u32) -> io::Result<()> {
-    // Not followed: a link that has replaced the file in the meantime may lead anywhere.
-    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-    set_mode(&file, mode)
-}
-
-fn set_folder_mode(folder: impl AsFd, name: &OsStr, mode: u32) -> io::Result<()> {
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let folder = rustix::fs::openat(folder, name, flags, Mode::empty())?;
-    set_mode(&folder, mode)
-}
-
-/// Sets the mode of the file behind a handle, even if the file cannot be opened for reading.
-fn set_mode(handle: &OwnedFd, mode: u32) -> io::Result<()> {
-    use std::os::fd::AsRawFd;
-    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    std::fs::set_permissions(path, Permissions::from_mode(mode))
 }

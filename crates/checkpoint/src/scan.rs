@@ -6,7 +6,6 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -14,9 +13,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use ignore::Match;
 use ignore::gitignore::Gitignore;
-use rustix::fs::{AtFlags, FileType, RawDir};
+use rustix::fs::{AtFlags, FileType};
 use rustix::io::Errno;
-use rustix::time::{ClockId, clock_gettime};
+use windlass_sandbox::folder;
 
 use super::index::{Entry, Folder, Index, Stat};
 use super::node::{Bytes, Digest, Node, Skip};
@@ -148,27 +147,12 @@ impl Work<'_> {
     /// Scans one folder and adds its subfolders as further jobs.
     fn folder(&self, job: &Job, look: &mut Look, jobs: &mut Vec<Job>) -> io::Result<Arc<Folder>> {
         let known = self.known.folders.get(&job.path);
-        let handle = match self.tree.folder(&job.path) {
-            Ok(handle) => handle,
-            // Gone, or not readable: the previous state is all that is known.
+        let folder = match self.tree.folder(&job.path) {
+            Ok(handle) => self.opened(job, look, known, handle.as_fd())?,
             Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => return Ok(Arc::default()),
-            Err(Errno::ACCESS | Errno::PERM) => return Ok(known.cloned().unwrap_or_default()),
+            // Not readable: the previous state is all that is known, also of the folders in it.
+            Err(Errno::ACCESS | Errno::PERM) => known.cloned().unwrap_or_default(),
             Err(error) => return Err(error.into()),
-        };
-        match look.read(self.tree, &job.path, handle.as_fd()) {
-            // Its names can be read and nothing else: the search permission is missing.
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                return Ok(known.cloned().unwrap_or_default());
-            }
-            read => read?,
-        }
-        self.entries.fetch_add(look.names.len(), Ordering::Relaxed);
-        let folder = match known {
-            Some(known) if look.is(known) => Arc::clone(known),
-            known => {
-                let known = known.map(|known| &**known);
-                Arc::new(self.changed(job, look, known, handle.as_fd())?)
-            }
         };
         let inner = folder
             .entries
@@ -182,6 +166,31 @@ impl Work<'_> {
             }
         }));
         Ok(folder)
+    }
+
+    /// Scans a folder that can be read.
+    fn opened(
+        &self,
+        job: &Job,
+        look: &mut Look,
+        known: Option<&Arc<Folder>>,
+        handle: BorrowedFd<'_>,
+    ) -> io::Result<Arc<Folder>> {
+        match look.read(self.tree, &job.path, handle) {
+            // Its names can be read and nothing else: the search permission is missing.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                return Ok(known.cloned().unwrap_or_default());
+            }
+            read => read?,
+        }
+        self.entries.fetch_add(look.names.len(), Ordering::Relaxed);
+        match known {
+            Some(known) if look.is(known) => Ok(Arc::clone(known)),
+            known => {
+                let known = known.map(|known| &**known);
+                Ok(Arc::new(self.changed(job, look, known, handle)?))
+            }
+        }
     }
 
     /// Scans a folder in which something changed.
@@ -224,7 +233,7 @@ impl Work<'_> {
         was: Option<&Entry>,
     ) -> io::Result<Option<(Stat, Node)>> {
         let os_name = OsStr::from_bytes(name);
-        match FileType::from_raw_mode(stat.mode) {
+        match stat.kind() {
             FileType::Directory => {
                 // Once too large, it stays so.
                 if let Some(Entry {
@@ -296,7 +305,7 @@ impl Work<'_> {
                 continue;
             }
             for (name, stat) in look.entries() {
-                let size = match FileType::from_raw_mode(stat.mode) {
+                let size = match stat.kind() {
                     FileType::Directory => {
                         folders.push(Bytes::join(&path, name).0);
                         0
@@ -352,46 +361,35 @@ struct Look {
     /// All names, concatenated.
     text: Vec<u8>,
     names: Vec<(usize, usize, Stat)>,
-    buffer: Vec<u8>,
     /// Start time of the scan.
     now: i64,
 }
 
 impl Look {
-    fn read(&mut self, tree: &Tree, path: &[u8], folder: BorrowedFd<'_>) -> io::Result<()> {
-        self.text.clear();
-        self.names.clear();
-        self.buffer.clear();
-        self.buffer.reserve(32 << 10);
-        let now = clock_gettime(ClockId::RealtimeCoarse);
-        self.now = now
-            .tv_sec
-            .saturating_mul(1_000_000_000)
-            .saturating_add(now.tv_nsec);
-        let room: &mut [MaybeUninit<u8>] = self.buffer.spare_capacity_mut();
-        let mut names = RawDir::new(folder, room);
-        while let Some(entry) = names.next() {
-            let entry = entry?;
-            let name = entry.file_name();
+    fn read(&mut self, tree: &Tree, path: &[u8], handle: BorrowedFd<'_>) -> io::Result<()> {
+        let Self { text, names, now } = self;
+        text.clear();
+        names.clear();
+        *now = folder::stamp_time();
+        folder::names(handle, |name| {
             let bytes = name.to_bytes();
-            if bytes == b"." || bytes == b".." || tree.hides(path, bytes) {
-                continue;
+            if tree.hides(path, bytes) {
+                return Ok(());
             }
-            let data = match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            let data = match rustix::fs::statat(handle, name, AtFlags::SYMLINK_NOFOLLOW) {
                 Ok(data) => data,
-                Err(Errno::NOENT) => continue,
+                Err(Errno::NOENT) => return Ok(()),
                 Err(error) => return Err(error.into()),
             };
             if is_placeholder(&data) {
-                continue;
+                return Ok(());
             }
-            let start = self.text.len();
-            self.text.extend_from_slice(bytes);
-            self.names.push((start, self.text.len(), comparable(stat(&data))));
-        }
-        let text = &self.text;
-        self.names
-            .sort_unstable_by(|a, b| text.get(a.0..a.1).cmp(&text.get(b.0..b.1)));
+            let start = text.len();
+            text.extend_from_slice(bytes);
+            names.push((start, text.len(), comparable(stat(&data))));
+            Ok(())
+        })?;
+        names.sort_unstable_by(|a, b| text.get(a.0..a.1).cmp(&text.get(b.0..b.1)));
         Ok(())
     }
 
@@ -412,7 +410,7 @@ impl Look {
 
     /// Returns the stamp to remember: an invalid one if the file may change again without a new stamp.
     fn settled(&self, stat: Stat) -> Stat {
-        let is_folder = FileType::from_raw_mode(stat.mode) == FileType::Directory;
+        let is_folder = stat.kind() == FileType::Directory;
         if !is_folder && stat.ctime.saturating_add(TICK) >= self.now {
             return Stat { ctime: 0, ..stat };
         }
@@ -422,7 +420,7 @@ impl Look {
 
 /// Returns a folder's stamp without the parts that change with its entries, which are compared separately.
 fn comparable(stat: Stat) -> Stat {
-    if FileType::from_raw_mode(stat.mode) != FileType::Directory {
+    if stat.kind() != FileType::Directory {
         return stat;
     }
     Stat {

@@ -8,13 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
 use super::index::Stat;
 use super::node::{Bytes, Digest, Node, Skip};
 use super::pack::Packs;
-use windlass_sandbox::{Roots, is_placeholder};
+use windlass_sandbox::{Roots, folder, is_placeholder};
 
 /// Folders in which version control keeps its own state. They are not covered by undo.
 const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
@@ -73,11 +73,10 @@ impl Tree {
         packs: Packs,
         limits: CheckpointLimits,
     ) -> io::Result<Self> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let mut hidden = files.denied_inside(root);
         hidden.push(own.to_owned());
         Ok(Self {
-            handle: rustix::fs::open(root, flags, Mode::empty())?,
+            handle: folder::open(root)?,
             root: root.to_owned(),
             limits,
             packs,
@@ -103,9 +102,7 @@ impl Tree {
 
     /// Opens a folder below the workspace for reading.
     pub(super) fn folder(&self, path: &[u8]) -> rustix::io::Result<OwnedFd> {
-        let path = if path.is_empty() { &b"."[..] } else { path };
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        open_beneath(self.handle.as_fd(), OsStr::from_bytes(path), flags)
+        folder::open_below_to_list(&self.handle, Path::new(OsStr::from_bytes(path)))
     }
 
     /// Returns the folder that contains a path, and the name in it. Links on the way are not followed.
@@ -114,13 +111,9 @@ impl Tree {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Errno::INVAL);
         };
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let folder = match parent.strip_prefix("/") {
-            Ok(below) => {
-                let root = rustix::fs::open("/", flags, Mode::empty())?;
-                open_beneath(root.as_fd(), or_here(below), flags)
-            }
-            Err(_) => open_beneath(self.handle.as_fd(), or_here(parent), flags),
+            Ok(below) => folder::open_below(folder::open(Path::new("/"))?, below),
+            Err(_) => folder::open_below(&self.handle, parent),
         }?;
         Ok((folder, name))
     }
@@ -150,7 +143,7 @@ impl Tree {
             return Ok(None);
         }
         let stat = stat(&data);
-        Ok(match FileType::from_raw_mode(data.st_mode) {
+        Ok(match stat.kind() {
             FileType::Directory => Some(Node::Folder {
                 mode: stat.mode & 0o7777,
             }),
@@ -181,7 +174,7 @@ impl Tree {
             }
         };
         let before = stat(&rustix::fs::fstat(&file)?);
-        if FileType::from_raw_mode(before.mode) != FileType::RegularFile {
+        if before.kind() != FileType::RegularFile {
             return Ok(Some((before, skipped(Skip::Special, &before))));
         }
         let mut content = Vec::with_capacity(usize::try_from(before.size.min(self.limits.file)).unwrap_or(0));
@@ -208,30 +201,6 @@ impl Tree {
             size: content.len() as u64,
         };
         Ok(Some((after, node)))
-    }
-}
-
-fn or_here(path: &Path) -> &OsStr {
-    if path.as_os_str().is_empty() {
-        OsStr::new(".")
-    } else {
-        path.as_os_str()
-    }
-}
-
-fn open_beneath(folder: BorrowedFd<'_>, path: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(folder, path, flags, Mode::empty(), beneath) {
-        // Old kernels, and seccomp filters that do not know the call: open step by step.
-        Err(Errno::NOSYS | Errno::PERM) => {
-            let walk = flags & !OFlags::RDONLY | OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW;
-            let mut here = rustix::fs::openat(folder, ".", walk, Mode::empty())?;
-            for name in Path::new(path) {
-                here = rustix::fs::openat(&here, name, walk, Mode::empty())?;
-            }
-            rustix::fs::openat(&here, ".", flags, Mode::empty())
-        }
-        other => other,
     }
 }
 

@@ -76,7 +76,8 @@ fn scope(root: &Path, proposal: &Proposal) -> Scope {
     let path = |subject: &Subject| match subject {
         Subject::Path(path) => {
             let whole = root.join(path);
-            let inside = whole.strip_prefix(root).unwrap_or(&whole);
+            // A file outside cannot be restored. What else the call changes is found by a scan.
+            let inside = whole.strip_prefix(root).ok()?;
             let inside = if inside.as_os_str().is_empty() {
                 Path::new(".")
             } else {

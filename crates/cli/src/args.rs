@@ -6,6 +6,7 @@ mod lab;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use windlass_core::permission::Mode;
 
 pub(crate) use self::kept::{
     BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat, ExportOptions,
@@ -255,9 +256,13 @@ pub(crate) struct ExecOptions {
     #[arg(long)]
     pub(crate) allow_home: bool,
 
-    /// Permission mode: plan, default, accept-edits, unattended or full
+    /// Permission mode: plan, ask, edits, auto, full or unattended
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
+
+    /// Permission mode by its name in Claude Code or Codex: default asks before every write
+    #[arg(long, value_name = "MODE", conflicts_with = "mode", value_parser = Mode::from_permission_mode)]
+    pub(crate) permission_mode: Option<Mode>,
 
     /// Print only errors on standard error
     #[arg(short, long)]

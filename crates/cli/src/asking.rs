@@ -1,14 +1,15 @@
 //! Terminal prompts: permission requests, and questions from tools.
 
-use std::io::{BufRead, IsTerminal};
+use std::io::{BufRead, IsTerminal, Write};
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
-use windlass_api::{Answer, UserReply, Waiting};
+use windlass_api::{Approval, Cleaning, Pressed, UserReply, Waiting};
 
 use windlass_tui::text::{revealed, revealed_line};
 
 use crate::terminal::{plain, tell};
+use windlass_config::{Problem, ProblemKind};
 
 /// Maximum number of lines of a diff or a command shown before the user asks for all of it.
 const MAX_LINES: usize = 60;
@@ -16,6 +17,21 @@ const MAX_LINES: usize = 60;
 /// Returns true if a user can be asked: they see standard error and can type.
 pub(crate) fn somebody_is_there() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
+}
+
+/// Asks the question on standard output and returns true for a yes. Without a terminal to ask on, fails with
+/// the text `alone`, and `question` is not called.
+pub(crate) fn confirm(alone: &str, question: impl FnOnce() -> String) -> Result<bool, Problem> {
+    let stdin = std::io::stdin();
+    if !stdin.is_terminal() {
+        return Err(Problem::new(ProblemKind::Denied, alone));
+    }
+    let mut out = std::io::stdout();
+    let _ = write!(out, "{} [y/N] ", question()).and_then(|()| out.flush());
+    let mut answer = String::new();
+    let read = stdin.lock().read_line(&mut answer);
+    read.map_err(|error| Problem::new(ProblemKind::Failed, format!("the answer cannot be read: {error}")))?;
+    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 /// Source of the user's answers.
@@ -29,17 +45,13 @@ pub(crate) trait Answers: Send {
 /// Shows a request and waits for the reply. `None` if it needs no reply, or if the terminal is gone.
 pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<UserReply> {
     match asking {
-        Waiting::PermissionRequest {
-            tool,
-            subjects,
-            reasons,
-            preview,
-            ..
-        } => {
-            let preview = preview.as_deref().map(revealed);
-            show_request(tool, subjects, reasons, preview.as_deref());
-            let unseen = preview.filter(|preview| preview.lines().count() > MAX_LINES);
-            permission(unseen, answers).await
+        Waiting::PermissionRequest { .. } => {
+            let clean = Cleaning {
+                line: revealed_line,
+                text: revealed,
+            };
+            let approval = Approval::of(asking, clean)?;
+            permission(approval, answers).await
         }
         Waiting::Question { text, options, .. } => {
             tell!("\n{}", plain(text));
@@ -59,11 +71,10 @@ pub(crate) async fn ask(asking: &Waiting, answers: &mut dyn Answers) -> Option<U
     }
 }
 
-fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Option<&str>) {
-    tell!("\nApproval needed: {}", revealed_line(tool));
-    let subject = |subject: &String| revealed_line(subject);
-    let subjects: Vec<String> = subjects.iter().map(subject).collect();
-    match preview {
+fn show_request(approval: &Approval) {
+    tell!("\n{}", approval.question());
+    let subjects = approval.subjects();
+    match approval.preview() {
         Some(preview) => {
             show_ends(preview);
             // List the individual commands if there is more than one.
@@ -73,8 +84,12 @@ fn show_request(tool: &str, subjects: &[String], reasons: &[String], preview: Op
         }
         None => tell!("  {}", subjects.join(" · ")),
     }
-    for reason in reasons {
-        tell!("  {}", revealed_line(reason));
+    for reason in approval.reasons() {
+        tell!("  {reason}");
+    }
+    tell!("");
+    for choice in approval.choices() {
+        tell!("  {}  {}", choice.letter(), choice.text());
     }
 }
 
@@ -95,36 +110,36 @@ fn show_ends(preview: &str) {
 
 /// Waits for a decision. A call that was not shown completely cannot be approved before the user has asked to
 /// see all of it.
-async fn permission(mut unseen: Option<String>, answers: &mut dyn Answers) -> Option<UserReply> {
-    tell!(
-        "y = yes, once · s = yes, for this session · a = yes, always in this folder · n = no · or say what to do instead"
-    );
+async fn permission(mut approval: Approval, answers: &mut dyn Answers) -> Option<UserReply> {
+    show_request(&approval);
+    let lines = approval.preview().map_or(0, |preview| preview.lines().count());
+    approval.set_seen(lines <= MAX_LINES);
+    let letters: Vec<String> = approval
+        .choices()
+        .iter()
+        .map(|choice| choice.letter().to_string())
+        .collect();
+    let prompt = format!("Type {}, or what to do instead:", letters.join(", "));
+    tell!("{prompt}");
     loop {
-        let line = answers.line().await?;
-        let answer = match (line.to_lowercase().as_str(), &unseen) {
-            ("v", Some(preview)) => {
-                for line in preview.lines() {
+        match approval.line(&answers.line().await?) {
+            Pressed::Answered(answer) => return Some(UserReply::Permission(answer)),
+            Pressed::View => {
+                for line in approval.preview().unwrap_or_default().lines() {
                     tell!("  {line}");
                 }
-                unseen = None;
-                tell!("y, s, a, n, or what to do instead:");
-                continue;
+                approval.set_seen(true);
+                tell!("{prompt}");
             }
-            ("y" | "yes" | "s" | "session" | "a" | "always", Some(_)) => {
-                tell!("Type v to show everything first, then y, s or a:");
-                continue;
-            }
-            ("y" | "yes", None) => Answer::Once,
-            ("s" | "session", None) => Answer::Session,
-            ("a" | "always", None) => Answer::Always,
-            ("n" | "no", _) => Answer::No,
-            ("", _) => {
-                tell!("y, s, a, n, or what to do instead:");
-                continue;
-            }
-            _ => Answer::NoBecause(line),
-        };
-        return Some(UserReply::Permission(answer));
+            Pressed::Tell(_) => tell!("Say what to do instead:"),
+            Pressed::Taken | Pressed::Ignored => match (approval.confirmation(), approval.hint()) {
+                (Some((choice, question)), _) => {
+                    tell!("{question} Type {} again to confirm.", choice.letter());
+                }
+                (None, Some(hint)) => tell!("{hint}"),
+                (None, None) => tell!("{prompt}"),
+            },
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use windlass_core::log::LogError;
+use windlass_core::text::count;
 use windlass_store::maintenance::{Health, backup, check, vacuum};
 
 use crate::args::DbCommand;
@@ -39,17 +40,18 @@ pub(crate) fn command(command: &DbCommand) -> Result<Exit, Problem> {
 fn report(path: &Path, health: &Health) -> Exit {
     say!("{}", path.display());
     say!(
-        "version {}, {} sessions, {} entries, {}",
+        "version {}, {}, {}, {}",
         health.version,
-        health.sessions,
-        health.entries,
+        count(health.sessions, "session"),
+        count(health.entries, "entry"),
         size(path)
     );
     if health.problems.is_empty() {
         say!("no problems found");
         return Exit::Ok;
     }
-    say!("{} problems; everything else is readable:", health.problems.len());
+    let problems = count(health.problems.len(), "problem");
+    say!("{problems}; everything else is readable:");
     for problem in &health.problems {
         say!("  {}", plain(problem));
     }

@@ -178,7 +178,7 @@ pub(crate) async fn run(
         interactive: job.interactive,
         went_to: None,
     };
-    let ending = if job.is_command {
+    let outcome = if job.is_command {
         let last = engine.past.as_ref().map_or(0, |past| past.last_seq);
         runner.command(&job, models, last).await
     } else {
@@ -190,38 +190,12 @@ pub(crate) async fn run(
         let said = vec![Part::text(job.prompt.clone())];
         Ok(runner.work(&job, said).await)
     };
-    let ended = ending.map(|ending| runner.finish(ending, begun));
+    let ended = outcome.map(|outcome| runner.finish(outcome, begun));
     let only_looked = engine.past.is_none() && job.is_command;
     engine
         .stop(Some(&session).filter(|_| only_looked).as_slice())
         .await;
     ended
-}
-
-/// Result of a turn.
-struct Ending {
-    exit: Exit,
-    answer: Option<String>,
-    structured: Option<serde_json::Value>,
-    problem: Option<Trouble>,
-    done: bool,
-}
-
-impl Ending {
-    fn failed(exit: Exit, kind: &str, message: String, hint: Option<String>) -> Self {
-        let problem = Some(Trouble {
-            kind: kind.to_owned(),
-            message,
-            hint,
-        });
-        Self {
-            exit,
-            answer: None,
-            structured: None,
-            problem,
-            done: false,
-        }
-    }
 }
 
 struct Runner<'a> {
@@ -237,13 +211,13 @@ struct Runner<'a> {
 
 impl Runner<'_> {
     /// Prints the result.
-    fn finish(&mut self, ending: Ending, begun: Instant) -> RunResult {
+    fn finish(&mut self, outcome: Outcome, begun: Instant) -> RunResult {
         let mut result = RunResult {
             session: self.went_to.as_ref().unwrap_or(&self.session).to_string(),
-            exit: ending.exit,
-            answer: ending.answer,
-            structured: ending.structured,
-            problem: ending.problem,
+            exit: outcome.exit,
+            answer: outcome.answer,
+            structured: outcome.structured,
+            problem: outcome.problem,
             totals: self.totals.clone(),
             duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         };
@@ -263,34 +237,34 @@ impl Runner<'_> {
     }
 
     /// Runs the prompt, then checks the schema and `--require-done`.
-    async fn work(&mut self, job: &Job, mut parts: Vec<Part>) -> Ending {
+    async fn work(&mut self, job: &Job, mut parts: Vec<Part>) -> Outcome {
         if let Some(schema) = &job.schema {
             parts.push(Part::text(schema.instruction()));
         }
-        let mut ending = self.turn(parts).await;
+        let mut outcome = self.turn(parts).await;
         if let Some(schema) = &job.schema {
-            ending = self.conform(schema, ending).await;
+            outcome = self.conform(schema, outcome).await;
         }
-        if job.require_done && ending.exit == Exit::Ok && !ending.done {
-            ending.exit = Exit::Failed;
+        if job.require_done && outcome.exit == Exit::Ok && !outcome.done {
+            outcome.exit = Exit::Failed;
             let message = "the model answered without calling `done`".to_owned();
-            ending.problem = Some(Trouble {
+            outcome.problem = Some(Trouble {
                 kind: "not_done".to_owned(),
                 message,
                 hint: None,
             });
         }
-        ending
+        outcome
     }
 
-    async fn turn(&mut self, parts: Vec<Part>) -> Ending {
+    async fn turn(&mut self, parts: Vec<Part>) -> Outcome {
         match self.submit(parts).await {
             Ok(events) => self.watch(events).await,
-            Err(error @ ClientError::Busy(_)) => Ending::failed(Exit::Busy, "busy", error.to_string(), None),
-            Err(error @ ClientError::Empty) => Ending::failed(Exit::Usage, "empty", error.to_string(), None),
+            Err(error @ ClientError::Busy(_)) => Outcome::failed(Exit::Busy, "busy", error.to_string(), None),
+            Err(error @ ClientError::Empty) => Outcome::failed(Exit::Usage, "empty", error.to_string(), None),
             Err(error) => {
                 let problem = not_begun(error);
-                Ending::failed(problem.kind.into(), "store", problem.to_string(), None)
+                Outcome::failed(problem.kind.into(), "store", problem.to_string(), None)
             }
         }
     }
@@ -316,7 +290,7 @@ impl Runner<'_> {
     }
 
     /// Prints events up to the terminal one. A signal or a closed output cancels the turn.
-    async fn watch(&mut self, mut events: EventStream) -> Ending {
+    async fn watch(&mut self, mut events: EventStream) -> Outcome {
         let mut heartbeat = tokio::time::interval(Duration::from_millis(120));
         let mut broken = false;
         let mut dirty = false;
@@ -341,7 +315,7 @@ impl Runner<'_> {
                 }
             };
             let Some(envelope) = next else {
-                return Ending::failed(
+                return Outcome::failed(
                     Exit::Failed,
                     "lost",
                     "the event stream ended before the turn did".to_owned(),
@@ -359,14 +333,11 @@ impl Runner<'_> {
                 self.client.cancel(&self.session).await;
             }
             if envelope.event.is_terminal() {
-                let ending = self.ending(&envelope.event, ended_by_tool);
-                return if broken {
-                    Ending {
-                        exit: Exit::BrokenPipe,
-                        ..ending
-                    }
-                } else {
-                    ending
+                let outcome = Outcome::of(&envelope.event, self.signals.exit());
+                return Outcome {
+                    exit: if broken { Exit::BrokenPipe } else { outcome.exit },
+                    done: ended_by_tool,
+                    ..outcome
                 };
             }
         }
@@ -393,34 +364,13 @@ impl Runner<'_> {
         };
     }
 
-    fn ending(&self, event: &Event, done: bool) -> Ending {
-        let Outcome {
-            exit,
-            answer,
-            problem,
-        } = Outcome::of(event, self.signals.exit());
-        Ending {
-            exit,
-            answer,
-            structured: None,
-            problem,
-            done,
-        }
-    }
-
     /// Checks the answer against the schema; an invalid answer is sent back once.
-    async fn conform(&mut self, schema: &AnswerSchema, first: Ending) -> Ending {
+    async fn conform(&mut self, schema: &AnswerSchema, first: Outcome) -> Outcome {
         let Some(answer) = first.answer.as_deref().filter(|_| first.exit == Exit::Ok) else {
             return first;
         };
         let complaint = match schema.check(answer) {
-            Ok(value) => {
-                return Ending {
-                    structured: Some(value.clone()),
-                    answer: Some(value.to_string()),
-                    ..first
-                };
-            }
+            Ok(value) => return first.conforming(value),
             Err(complaint) => complaint,
         };
         let second = self
@@ -430,16 +380,12 @@ impl Runner<'_> {
             return second;
         };
         match schema.check(answer) {
-            Ok(value) => Ending {
-                structured: Some(value.clone()),
-                answer: Some(value.to_string()),
-                ..second
-            },
+            Ok(value) => second.conforming(value),
             Err(complaint) => {
                 let message = format!("the answer does not match {}: {complaint}", schema.name());
-                Ending {
+                Outcome {
                     answer: second.answer,
-                    ..Ending::failed(Exit::Schema, "schema", message, None)
+                    ..Outcome::failed(Exit::Schema, "schema", message, None)
                 }
             }
         }
@@ -457,6 +403,9 @@ pub(crate) fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, S
     }
     if options.allow_home {
         flags.push(("security.allow_home", "--allow-home", "true".to_owned()));
+    }
+    if let Some(mode) = options.permission_mode {
+        flags.push(("security.mode", "--permission-mode", mode.name().to_owned()));
     }
     if let Some(cost) = options.max_cost {
         flags.push(("agent.max_cost_usd", "--max-cost", format!("{cost:?}")));

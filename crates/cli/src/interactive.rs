@@ -185,31 +185,21 @@ impl Ready {
         which: &SessionChoice,
         cwd: &Path,
     ) -> Result<Self, Problem> {
-        let settings = read(&given, cwd)?;
-        let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
-        let lines = ModelRuntime::new(&settings, &keeper, which, remembered).await;
-        if lines.models.active().is_err() && has_no_key(&settings) {
+        let (mut settings, mut lines) = models(&given, &keeper, which, cwd).await?;
+        let notices = if lines.models.active().is_err() && has_no_key(&settings) {
             // As if given on the command line, so that reloading the settings does not change it.
             given.provider = Some(SIM.to_owned());
-            let settings = read(&given, cwd)?;
-            let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
-            let lines = ModelRuntime::new(&settings, &keeper, which, remembered).await;
-            // The notice below replaces those of the connection.
+            (settings, lines) = models(&given, &keeper, which, cwd).await?;
+            // The notice replaces those of the connection.
             lines.models.connect().await?.take_notices();
-            let notices = vec![NO_KEY.to_owned()];
-            return Ok(Self {
-                settings,
-                given,
-                lines,
-                keeper,
-                notices,
-            });
-        }
-        let notices = match lines.models.connect().await {
-            Ok(line) => line.take_notices(),
-            // Turns report the problem again, and commands can fix it.
-            Err(problem) if problem.kind == ProblemKind::Provider => vec![problem.message],
-            Err(problem) => return Err(problem),
+            vec![NO_KEY.to_owned()]
+        } else {
+            match lines.models.connect().await {
+                Ok(line) => line.take_notices(),
+                // Turns report the problem again, and commands can fix it.
+                Err(problem) if problem.kind == ProblemKind::Provider => vec![problem.message],
+                Err(problem) => return Err(problem),
+            }
         };
         Ok(Self {
             settings,
@@ -221,8 +211,17 @@ impl Ready {
     }
 }
 
-fn read(given: &Given, cwd: &Path) -> Result<Arc<Settings>, Problem> {
-    environment::settings(given, cwd).map(Arc::new)
+/// Reads the settings and creates the models they name.
+async fn models(
+    given: &Given,
+    keeper: &SessionStore,
+    which: &SessionChoice,
+    cwd: &Path,
+) -> Result<(Arc<Settings>, ModelRuntime), Problem> {
+    let settings = Arc::new(environment::settings(given, cwd)?);
+    let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
+    let lines = ModelRuntime::new(&settings, keeper, which, remembered).await;
+    Ok((settings, lines))
 }
 
 /// Returns true if no model is configured and none can be found.

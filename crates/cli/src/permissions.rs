@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::id::CallId;
 use windlass_core::permission::{Decision, Policy, Subject};
+use windlass_core::text::count;
 use windlass_core::tool::{Category, ToolSet};
 
 use crate::args::{ReplayOptions, SettingsOptions};
@@ -44,11 +45,8 @@ pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
 
 /// Revokes all permanent approvals.
 pub(crate) fn forget() -> Result<Exit, Problem> {
-    let count = GrantFile::new(&environment::folders()?).clear()?;
-    say!(
-        "forgot {count} {}",
-        if count == 1 { "approval" } else { "approvals" }
-    );
+    let forgotten = GrantFile::new(&environment::folders()?).clear()?;
+    say!("forgot {}", count(forgotten, "approval"));
     Ok(Exit::Ok)
 }
 
@@ -142,7 +140,7 @@ impl CallEnv {
             Category::Write => "write",
             Category::Admin => "admin",
         };
-        let about: Vec<&str> = proposal.subjects.iter().map(Subject::text).collect();
+        let about: Vec<&str> = proposal.parts().map(Subject::text).collect();
         let tail = if why.is_empty() {
             String::new()
         } else {

@@ -10,6 +10,7 @@ use windlass_api::{Begin, Client, Event, Message, Part, Role, SessionId, Session
 use windlass_core::clock::SystemClock;
 use windlass_core::log::{Entry, Exchange, Frame, Store};
 use windlass_core::provider::Provider;
+use windlass_core::text::count;
 use windlass_service::replay::{Replay, ReplayProviders, ReplayRecording, ReplayVerdict, TurnAgain};
 use windlass_service::{Options, Service};
 use windlass_sim::{Brain, Recorded, SimHandle};
@@ -149,10 +150,7 @@ fn tell(turns: &[TurnAgain], reel: &ReplayRecording) -> std::io::Result<Exit> {
                 format!("different: {why}")
             }
         };
-        let requests = match turn.requests {
-            1 => "1 request".to_owned(),
-            many => format!("{many} requests"),
-        };
+        let requests = count(turn.requests, "request");
         writeln!(
             out,
             "turn {:<3} {requests:<13} {verdict}   {}",

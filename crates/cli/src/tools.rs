@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::CallId;
+use windlass_core::text::count;
 use windlass_core::tool::{Person, Progress, ToolContext};
 use windlass_tools::declared::{Declarations, Paths, Source};
 
@@ -83,11 +84,8 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
     let declarations =
         Declarations::read(&paths).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))?;
     for (file, source) in files.into_iter().flatten() {
-        let count = declarations.only(source).names().len();
-        say!(
-            "{}: {count} tools, no problems",
-            plain(&file.display().to_string())
-        );
+        let tools = count(declarations.only(source).names().len(), "tool");
+        say!("{}: {tools}, no problems", plain(&file.display().to_string()));
     }
     Ok(Exit::Ok)
 }
@@ -106,7 +104,7 @@ async fn run(name: &str, arguments: &str, yes: bool, options: &SettingsOptions) 
     let call = Arc::clone(tool)
         .prepare(arguments)
         .map_err(|error| Problem::usage(error.to_string()))?;
-    if call.protected && !yes {
+    if call.escalation.protected && !yes {
         let reasons = call.reasons.join(", ");
         let why = format!("{name} needs your approval: {}; --yes gives it", plain(&reasons));
         return Err(Problem::new(ProblemKind::Denied, why));
@@ -119,6 +117,7 @@ async fn run(name: &str, arguments: &str, yes: bool, options: &SettingsOptions) 
         progress: Progress::none(),
         person: Person::nobody(),
         confirmed: yes,
+        places: Arc::default(),
     };
     let signals = Signals::listen();
     let running = call.run(cx);

@@ -9,9 +9,13 @@ mod suite {
     mod cancel;
     mod commands;
     mod connecting;
+    mod content;
     mod context;
     mod crash;
+    mod defenses;
+    mod egress;
     mod embed;
+    mod ends;
     mod exec;
     mod faults;
     mod formats;

@@ -43,8 +43,8 @@ pub use self::reference::{explain, reference_markdown};
 pub use self::schema::schema;
 pub use self::show::show;
 pub use self::typed::{
-    AgentSettings, ContextSettings, KeyCommand, ModelEntry, ProviderEntry, RetrySettings, SecuritySettings,
-    TimeoutSettings, ToolSettings,
+    AgentSettings, ContextSettings, KeyCommand, ModelEntry, NetworkAccess, ProviderEntry, RetrySettings,
+    SecuritySettings, TimeoutSettings, ToolSettings,
 };
 pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};
@@ -110,12 +110,7 @@ impl Settings {
     /// Returns true if a flag or an environment variable of this run sets a key.
     pub fn is_told(&self, key: &str) -> bool {
         let mut told = self.origins.iter().filter(|entry| entry.key == key);
-        told.any(|entry| {
-            matches!(
-                entry.origin,
-                SettingOrigin::Environment(_) | SettingOrigin::Flag(_)
-            )
-        })
+        told.any(|entry| entry.origin.is_of_this_run())
     }
 }
 
@@ -196,7 +191,12 @@ pub fn preview(path: &Path, bytes: &[u8]) -> Result<Preview, SettingsError> {
     file::read_project(path, Some(bytes), &mut layers);
     let settings = layers.into_settings()?;
     let set = settings.origins.iter();
-    let set = set.filter(|entry| matches!(entry.origin, SettingOrigin::File { .. }));
+    let set = set.filter(|entry| {
+        matches!(
+            entry.origin,
+            SettingOrigin::File { .. } | SettingOrigin::Added { .. }
+        )
+    });
     Ok(Preview {
         assignments: set.map(show::assignment).collect(),
         warnings: settings.warnings,

@@ -17,7 +17,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use self::admit::{Admitted, Candidate, Fate, admit, validate};
+use self::admit::{Admitted, Candidate, Ended, Fate, admit, validate};
 use self::settle::{Running, Settlement};
 use crate::clock::Clock;
 use crate::event::{Event, EventSink, StepStatus};
@@ -25,8 +25,9 @@ use crate::hook::Hooks;
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Approver, Policy};
 use crate::run::{Config, Ports};
+use crate::text::hidden;
 use crate::tool::{Category, ExecutionContext, Outputs, ToolSet, raw_arguments};
-use crate::turn::{CANCELED_TEXT, Planned, Settled, SettledEnd, refused};
+use crate::turn::{CANCELED_TEXT, DENIED_TEXT, Planned, Settled, SettledEnd, refused};
 
 /// Maximum number of calls that run together.
 const MOST_AT_ONCE: usize = 8;
@@ -137,7 +138,7 @@ pub(crate) async fn dispatch(deps: &Calls<'_>, calls: Vec<Planned>) -> Settled {
     }
     let end = match (deps.cancel.is_cancelled(), end.denied, end.finished) {
         (true, _, _) => Some(SettledEnd::Canceled),
-        (false, Some(reason), _) => Some(SettledEnd::Denied(reason)),
+        (false, Some(Ended { reason, hint }), _) => Some(SettledEnd::Denied { reason, hint }),
         (false, None, Some(text)) => Some(SettledEnd::Finished(text)),
         (false, None, None) => None,
     };
@@ -152,7 +153,7 @@ pub(crate) async fn dispatch(deps: &Calls<'_>, calls: Vec<Planned>) -> Settled {
 #[derive(Default)]
 struct Ending {
     /// A call was denied, for this reason.
-    denied: Option<String>,
+    denied: Option<Ended>,
     /// A call ended the turn with this answer.
     finished: Option<String>,
 }
@@ -190,9 +191,9 @@ async fn next_batch(deps: &Calls<'_>, calls: &mut VecDeque<Planned>, end: &mut E
         };
         let fate = match candidate {
             Err(result) => Fate::Settled(result),
-            Ok(candidate) => admit(deps, &call, candidate).await.unwrap_or_else(|reason| {
-                end.denied = Some(reason);
-                Fate::Settled(Box::new(refused(&call, "Permission denied")))
+            Ok(candidate) => admit(deps, &call, candidate).await.unwrap_or_else(|ended| {
+                end.denied = Some(ended);
+                Fate::Settled(Box::new(refused(&call, DENIED_TEXT)))
             }),
         };
         batch.push(Admitted { call, fate });
@@ -240,7 +241,7 @@ async fn record_step(deps: &Calls<'_>, call: &ToolCall, running: Running, number
         deps,
         Event::StepStart {
             call_id: call.id.clone(),
-            title,
+            title: title.clone(),
             number,
         },
     )
@@ -285,7 +286,10 @@ async fn record_step(deps: &Calls<'_>, call: &ToolCall, running: Running, number
         },
     )
     .await;
-    if let Some(message) = settlement.warning.clone() {
+    let unseen = hidden(&settlement.result.content).map(|found| {
+        format!("{title}: the model reads text that you do not see ({found}); it may contain instructions of others")
+    });
+    for message in settlement.warning.clone().into_iter().chain(unseen) {
         record(deps, Event::Warning { message }).await;
     }
     settlement

@@ -3,6 +3,8 @@
 //! `--output-format stream-json`, the server's event stream and replay use the same JSON format. Its
 //! published schema is `docs/events.schema.json`.
 
+mod read;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -10,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::read::Placed;
 use crate::compact::Fidelity;
 use crate::id::{CallId, MessageId, SessionId};
 use crate::message::{FinishReason, Message};
@@ -22,7 +25,7 @@ use crate::tool::Category;
 pub const EVENT_VERSION: u32 = 1;
 
 /// An event with its position in the session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Envelope {
     /// Format version: [`EVENT_VERSION`].
     pub v: u32,
@@ -43,7 +46,8 @@ pub struct Envelope {
 /// tools), then per call `step_start`, `tool_call`, `tool_result`, `step_complete`. A turn ends with exactly
 /// one of `final`, `canceled`, `failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case", remote = "Self")]
+#[schemars(rename = "Event")]
 pub enum Event {
     /// A turn starts.
     Start {
@@ -55,7 +59,6 @@ pub enum Event {
     /// A message was added to the history, or replaced if its id already exists.
     Message {
         /// The message.
-        #[serde(deserialize_with = "message_from_value")]
         message: Arc<Message>,
     },
     /// Reasoning of the model in this iteration.
@@ -266,11 +269,14 @@ pub enum Waiting {
         category: Category,
         /// Subjects of the call, part by part: commands, paths, hosts.
         subjects: Vec<String>,
-        /// Reasons for asking, each a few words with "it" as the implied subject.
+        /// Reasons for asking, each a clause such as "it reaches the network".
         reasons: Vec<String>,
         /// Preview of the effect: the command, the diff.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         preview: Option<String>,
+        /// True if the call can be allowed only this time.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        once_only: bool,
     },
     /// The answer to a permission request.
     PermissionAnswer {
@@ -291,15 +297,10 @@ pub enum Waiting {
     /// Inputs waiting for the session to be idle, next one first.
     Queue {
         /// All waiting inputs.
-        #[serde(deserialize_with = "messages_from_value")]
         messages: Vec<Arc<Message>>,
         /// Messages sent to the running turn that it has not read yet. If the turn ends before reading them,
         /// they come first.
-        #[serde(
-            default,
-            skip_serializing_if = "Vec::is_empty",
-            deserialize_with = "messages_from_value"
-        )]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         steers: Vec<Arc<Message>>,
     },
 }
@@ -354,18 +355,18 @@ pub enum FailureKind {
 
 impl Event {
     /// Builds the permission request for a call.
-    pub(crate) fn permission_request(proposal: &Proposal) -> Self {
+    pub(crate) fn permission_request(proposal: &Proposal, cause: Option<String>) -> Self {
         Self::Waiting(Waiting::PermissionRequest {
             call_id: proposal.call_id.clone(),
             tool: proposal.tool.clone(),
             category: proposal.category,
             subjects: proposal
-                .subjects
-                .iter()
+                .parts()
                 .map(|subject| subject.text().to_owned())
                 .collect(),
-            reasons: proposal.reasons.clone(),
+            reasons: proposal.reasons.iter().cloned().chain(cause).collect(),
             preview: proposal.preview.clone(),
+            once_only: proposal.blocked.is_some(),
         })
     }
 
@@ -406,22 +407,6 @@ pub trait EventSink: Send + Sync {
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the record could not be written: {0}")]
 pub struct SinkError(pub String);
-
-/// Deserializes a message through a `Value`: it holds raw JSON, which serde's buffering for tagged enums does
-/// not support.
-fn message_from_value<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Arc<Message>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    serde_json::from_value(value)
-        .map(Arc::new)
-        .map_err(serde::de::Error::custom)
-}
-
-fn messages_from_value<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Vec<Arc<Message>>, D::Error> {
-    let value = Value::deserialize(deserializer)?;
-    serde_json::from_value(value).map_err(serde::de::Error::custom)
-}
 
 /// Returns the JSON Schema of [`Envelope`].
 pub fn schema() -> Value {

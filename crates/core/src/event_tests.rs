@@ -58,6 +58,7 @@ fn samples() -> Vec<Event> {
             subjects: vec!["git push".into()],
             reasons: vec!["it reaches the network".into()],
             preview: None,
+            once_only: false,
         }),
         Event::Waiting(Waiting::Question {
             call_id: call_id.clone(),

@@ -55,3 +55,12 @@ id!(
     /// position.
     CallId
 );
+
+impl SessionId {
+    /// Returns true if the id has the form of one that [`Self::generate`] returns: a UUID in lower case. Any
+    /// other id comes from outside and may contain anything.
+    pub fn is_uuid(&self) -> bool {
+        let parsed = uuid::Uuid::try_parse(&self.0);
+        parsed.is_ok_and(|id| id.hyphenated().to_string() == self.0)
+    }
+}

@@ -63,6 +63,7 @@ pub mod dispatch;
 pub mod event;
 pub mod hook;
 pub mod id;
+pub mod json;
 pub mod log;
 pub mod message;
 pub mod middleware;

@@ -14,26 +14,28 @@ mod history;
 mod key;
 pub mod recall;
 mod recover;
+mod running;
 mod session;
 
 use async_trait::async_trait;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::blob::{Attachment, BlobLimits, Blobs};
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
 pub use self::history::{History, counting};
 pub use self::key::{SessionKey, SessionKeyError};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
+pub use self::running::ended_commands;
 pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,
 };
 use crate::clock::Timestamp;
-use crate::event::Event;
+use crate::event::{Event, Placed};
 use crate::id::SessionId;
 use crate::message::Message;
 
 /// A state event with its place in the session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Entry {
     /// Sequence number. It starts at 1 and increases by one with every entry of the session.
     pub seq: u64,
@@ -42,6 +44,22 @@ pub struct Entry {
     /// The event.
     #[serde(flatten)]
     pub event: Event,
+}
+
+impl<'de> Deserialize<'de> for Entry {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Head {
+            seq: u64,
+            time: Timestamp,
+        }
+        let Placed { head, event } = Placed::<Head>::deserialize(deserializer)?;
+        Ok(Self {
+            seq: head.seq,
+            time: head.time,
+            event,
+        })
+    }
 }
 
 /// Result of opening a session.

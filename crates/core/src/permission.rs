@@ -2,6 +2,7 @@
 
 mod escalation;
 mod grant;
+mod mode;
 mod policy;
 mod rule;
 
@@ -12,7 +13,8 @@ use serde_json::Value;
 
 pub use self::escalation::Escalation;
 pub use self::grant::{Answer, Asker, Grant, GrantStore, Granting, granted};
-pub use self::policy::{Mode, Policy, Rules};
+pub use self::mode::{Mode, ModeError};
+pub use self::policy::{Policy, Rules};
 pub use self::rule::{Rule, RuleError};
 use crate::id::CallId;
 use crate::tool::Category;
@@ -32,11 +34,12 @@ pub struct Proposal {
     pub subjects: Vec<Subject>,
     /// Reason the tool itself refuses the call, whatever the rules say.
     pub refusal: Option<String>,
-    /// Reasons to ask the user first, each a few words with "it" as the implied subject.
+    /// Reasons to ask the user first, each a clause such as "it reaches the network".
     pub reasons: Vec<String>,
-    /// SAFE-10: true if it changes files that other programs run by themselves. Neither a mode nor a rule allows that,
-    /// only a person.
-    pub protected: bool,
+    /// Access beyond the default that the call needs.
+    pub escalation: Escalation,
+    /// The list of blocked commands that the call is on.
+    pub blocked: Option<Blocked>,
     /// Folder the call would run in.
     pub cwd: PathBuf,
     /// Digest of the tool's definition, if the definition can change.
@@ -45,11 +48,23 @@ pub struct Proposal {
     pub preview: Option<String>,
 }
 
+/// A call that runs a listed command. A person may allow it, each time anew; with nobody there it is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Blocked {
+    /// Message for the model where no person can decide. It names the list.
+    pub refusal: String,
+    /// True if everything that the call destroys can be restored.
+    pub is_undoable: bool,
+}
+
 /// One subject of a call; rule patterns are matched against it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A simple command of a command line.
     Command(String),
+    /// Another spelling of a command, without the options before its subcommand: `git push` for `git -C . push`.
+    /// Only rules that deny or ask look at it.
+    Spelling(String),
     /// A file or folder, relative to the workspace when it is inside.
     Path(String),
     /// A host on the network.
@@ -60,12 +75,22 @@ impl Subject {
     /// Returns the command, path or host.
     pub fn text(&self) -> &str {
         match self {
-            Self::Command(text) | Self::Path(text) | Self::Host(text) => text,
+            Self::Command(text) | Self::Spelling(text) | Self::Path(text) | Self::Host(text) => text,
         }
+    }
+
+    /// Returns true if the subject is a part of the call, and not another spelling of one.
+    pub fn is_part(&self) -> bool {
+        !matches!(self, Self::Spelling(_))
     }
 }
 
 impl Proposal {
+    /// Returns the parts of the call, without their other spellings.
+    pub fn parts(&self) -> impl Iterator<Item = &Subject> {
+        self.subjects.iter().filter(|subject| subject.is_part())
+    }
+
     /// Returns true if the call changes files and does nothing else.
     pub fn edits_files(&self) -> bool {
         !self.subjects.is_empty()
@@ -141,7 +166,7 @@ pub struct NobodyToAsk;
 #[async_trait]
 impl Approver for NobodyToAsk {
     async fn approve(&self, proposal: &Proposal) -> Result<(), Denial> {
-        let about: Vec<&str> = proposal.subjects.iter().map(Subject::text).collect();
+        let about: Vec<&str> = proposal.parts().map(Subject::text).collect();
         let about = if about.is_empty() {
             String::new()
         } else {

@@ -1,4 +1,10 @@
-//! Text cutting at character boundaries.
+//! Text: cutting at character boundaries, counts with their nouns, and characters that nobody sees.
+
+mod hidden;
+
+use std::fmt::Display;
+
+pub use self::hidden::hidden;
 
 /// Returns the last character boundary at or before `index`.
 pub fn boundary_before(text: &str, index: usize) -> usize {
@@ -38,14 +44,29 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// Formats a count with its noun: `1 line`, `2 lines`.
-pub fn count(number: usize, noun: &str) -> String {
-    let plural = match (number, noun) {
-        (1, _) => "",
-        (_, noun) if noun.ends_with("ch") => "es",
-        _ => "s",
-    };
-    format!("{number} {noun}{plural}")
+/// Formats a number with commas between thousands.
+pub fn grouped(number: impl Display) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Formats a count with its noun: `1 line`, `2 lines`, `3 matches`, `4 entries`.
+pub fn count<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    if number == N::from(1) {
+        return format!("{number} {noun}");
+    }
+    match noun.strip_suffix("ry") {
+        Some(stem) => format!("{number} {stem}ries"),
+        None if noun.ends_with("ch") => format!("{number} {noun}es"),
+        None => format!("{number} {noun}s"),
+    }
 }
 
 #[cfg(test)]
@@ -67,10 +88,19 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         let sizes = [0, 999, 1000, 1250, 1_500_000, 2_000_000_000].map(size);
+        assert_eq!(
+            [999, 1_000, 1_234_567].map(grouped),
+            ["999", "1,000", "1,234,567"]
+        );
         assert_eq!(sizes, ["0 B", "999 B", "1.0 KB", "1.2 KB", "1.5 MB", "2.0 GB"]);
         assert_eq!(
-            [count(1, "line"), count(2, "line"), count(0, "match")],
-            ["1 line", "2 lines", "0 matches"]
+            [
+                count(1, "line"),
+                count(2_u64, "line"),
+                count(0, "match"),
+                count(3, "entry")
+            ],
+            ["1 line", "2 lines", "0 matches", "3 entries"]
         );
     }
 }

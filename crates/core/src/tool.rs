@@ -5,6 +5,7 @@ mod erased;
 mod outputs;
 mod person;
 mod set;
+mod shape;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -25,7 +26,7 @@ pub use self::person::Person;
 pub use self::set::ToolSet;
 use crate::id::{CallId, SessionId};
 use crate::message::Binary;
-use crate::permission::Subject;
+use crate::permission::{Blocked, Escalation, Subject};
 
 /// A tool with typed arguments.
 ///
@@ -96,10 +97,14 @@ pub struct Judgement {
     pub subjects: Vec<Subject>,
     /// Reason the tool refuses the call in any case.
     pub refusal: Option<String>,
-    /// Reasons to ask the user first, each a few words with "it" as the implied subject.
+    /// Reasons to ask the user first, each a clause such as "it reaches the network".
     pub reasons: Vec<String>,
-    /// SAFE-10: true if the call changes files that other programs run by themselves. Such a call asks in every mode.
-    pub protected: bool,
+    /// Access beyond the default that the call needs.
+    pub escalation: Escalation,
+    /// The list of blocked commands that the call is on.
+    pub blocked: Option<Blocked>,
+    /// Files and folders that the call names, with every link followed. The call may use these and no others.
+    pub places: Vec<PathBuf>,
 }
 
 impl Judgement {
@@ -110,7 +115,9 @@ impl Judgement {
             subjects: Vec::new(),
             refusal: None,
             reasons: Vec::new(),
-            protected: false,
+            escalation: Escalation::default(),
+            blocked: None,
+            places: Vec::new(),
         }
     }
 }
@@ -176,6 +183,8 @@ pub struct ToolContext {
     /// True if the call was approved, now or by a lasting grant, and did not just run because the mode or a rule
     /// allows it.
     pub confirmed: bool,
+    /// Files and folders that the call was judged by, with every link followed. Set when the call starts.
+    pub places: Arc<Vec<PathBuf>>,
 }
 
 /// Receives live output of a running call. Never blocks.

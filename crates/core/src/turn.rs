@@ -60,6 +60,9 @@ pub const LAST_WORD_PROMPT: &str = "The limit of steps for this turn is reached 
 pub const LIMIT_TEXT: &str = "Stopped: maximum iteration limit reached.";
 /// The result of calls that a cancellation or a denial kept from running.
 pub const CANCELED_TEXT: &str = "Tool execution canceled by user";
+
+/// LOOP-11: result of a call that was denied and ended the turn.
+pub const DENIED_TEXT: &str = "Permission denied";
 const CUT_CALL_TEXT: &str = "Not run: the reply was cut at the output limit before this call was complete. \
      Send it again, in smaller pieces if it is long.";
 const CONTINUE_PROMPT: &str =
@@ -286,12 +289,12 @@ impl Turn {
         self.append(Message::new(&self.session, Role::Tool, parts, self.now));
         match settled.end {
             Some(SettledEnd::Canceled) => self.cancel(None),
-            Some(SettledEnd::Denied(reason)) => {
+            Some(SettledEnd::Denied { reason, hint }) => {
                 self.mark_last_assistant(FinishReason::PermissionDenied);
                 self.fail(
                     FailureKind::PermissionDenied,
                     reason,
-                    None,
+                    hint,
                     FinishReason::PermissionDenied,
                 );
             }

@@ -26,7 +26,7 @@ use crate::tool_catalog::{ToolCatalog, ToolFiles};
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::folders::{Folders, same_place};
-use windlass_config::settings::Settings;
+use windlass_config::settings::{NetworkAccess, Settings};
 use windlass_config::{Problem, ProblemKind};
 
 /// Parameters of a run besides its settings.
@@ -98,10 +98,11 @@ pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionT
         todos: todos.clone(),
         blocked_commands: settings.security.blocked_commands.clone(),
         sandbox: access.sandbox(&workspace),
-        fetch: settings.security.network.then(FetchConfig::default),
+        fetch: (settings.security.network == NetworkAccess::On).then(FetchConfig::default),
         outputs: Some(Arc::new(outputs(&folders, spec))),
         background: BackgroundJobs::default(),
         workspace: workspace.clone(),
+        project_check: None,
     };
     let files = ToolFiles::new(folders, &spec.cwd);
     let execution = execution_context(spec);
@@ -245,7 +246,7 @@ impl SessionFactory for LocalFactory {
     }
 }
 
-/// Returns the rules and the mode in effect.
+/// Returns the rules and the mode in effect, for a session without a person.
 pub fn policy(settings: &Settings) -> Policy {
     let security = &settings.security;
     // Each rule was checked when the settings were read.
@@ -263,6 +264,7 @@ pub fn policy(settings: &Settings) -> Policy {
         },
         mode: security.mode,
         ask_for_writes: !security.auto_approve_writes,
+        attended: false,
     }
 }
 

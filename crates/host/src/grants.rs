@@ -94,8 +94,13 @@ impl GrantStore for GrantFile {
 /// Formats a grant for display.
 pub fn grant_line(grant: &Grant) -> String {
     let parts: Vec<&str> = grant.parts().collect();
+    let reach: Vec<&str> = grant.reach().words().collect();
+    let reach = match reach.as_slice() {
+        [] => String::new(),
+        words => format!(" ({})", words.join(", ")),
+    };
     format!(
-        "{} in {}: {}",
+        "{} in {}: {}{reach}",
         grant.tool(),
         grant.cwd().display(),
         parts.join(" · ")

@@ -127,7 +127,10 @@ impl LocalEnv {
             context,
             calls: CallConfig {
                 execution: catalog.execution(),
-                policy: policy(settings),
+                policy: Policy {
+                    attended: spec.interactive,
+                    ..policy(settings)
+                },
                 ..call_limits(settings)
             },
             // The asker is known once the session is.
@@ -231,7 +234,11 @@ impl LocalEnv {
                 policy.mode
             };
             self.calls = CallConfig {
-                policy: Policy { mode, ..policy },
+                policy: Policy {
+                    mode,
+                    attended: self.calls.policy.attended,
+                    ..policy
+                },
                 execution: Arc::clone(&self.calls.execution),
                 ..call_limits(settings)
             };

@@ -8,7 +8,7 @@ use windlass_sandbox::{CommandSandbox, Network, PrivateTemp, ProtectedPaths, San
 
 use windlass_config::environment;
 use windlass_config::folders::Folders;
-use windlass_config::settings::SecuritySettings;
+use windlass_config::settings::{NetworkAccess, SecuritySettings};
 use windlass_config::{Problem, ProblemKind};
 
 /// Maximum number of entries of one of our folders that are looked at.
@@ -23,7 +23,7 @@ pub struct SandboxAccess {
     temp: Option<PathBuf>,
     /// Absolute paths, and patterns for file names.
     denied: Vec<PathBuf>,
-    network: bool,
+    network: NetworkAccess,
 }
 
 impl SandboxAccess {
@@ -84,7 +84,7 @@ impl SandboxAccess {
             allowed,
             temp,
             denied,
-            network: security.network,
+            network: security.network.clone(),
         })
     }
 
@@ -147,7 +147,15 @@ impl SandboxAccess {
                 .cloned()
                 .collect(),
             read_only,
-            network: if self.network { Network::On } else { Network::Off },
+            network: match &self.network {
+                NetworkAccess::Off => Network::Off,
+                NetworkAccess::Hosts(_) => Network::Hosts,
+                NetworkAccess::On => Network::On,
+            },
+            hosts: match &self.network {
+                NetworkAccess::Hosts(hosts) => hosts.clone(),
+                NetworkAccess::Off | NetworkAccess::On => Vec::new(),
+            },
             ..SandboxPolicy::default()
         }
     }

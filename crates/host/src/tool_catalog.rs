@@ -8,7 +8,9 @@ use std::sync::Arc;
 
 use windlass_core::provider::{Prefix, Prefixes};
 use windlass_core::tool::{ExecutionContext, ToolSet};
-use windlass_tools::declared::{DeclarationError, Declarations, LastGood, Paths, Refresh, Source};
+use windlass_tools::declared::{
+    DeclarationError, Declarations, LastGood, Paths, ProjectCheck, Refresh, Source,
+};
 use windlass_tools::{OutputStore, ToolsConfig};
 
 use windlass_config::environment;
@@ -49,10 +51,11 @@ impl ToolCatalog {
     /// one in a project's file only disables that file's tools, because the user may not be able to fix it.
     pub fn new(
         built_in: ToolSet,
-        config: ToolsConfig,
+        mut config: ToolsConfig,
         files: ToolFiles,
         execution: Arc<ExecutionContext>,
     ) -> Result<Self, Problem> {
+        config.project_check = Some(files.check());
         let mut catalog = Self {
             offer: ToolOffer {
                 tools: built_in.clone(),
@@ -202,6 +205,18 @@ impl ToolFiles {
             files: LastGood::new(paths),
             told: None,
         }
+    }
+
+    /// Returns the check that the project's files are still the trusted ones.
+    fn check(&self) -> ProjectCheck {
+        let (folders, cwd) = (self.folders.clone(), self.cwd.clone());
+        ProjectCheck::new(move || match folders.project(&cwd) {
+            None => Ok(()),
+            Some(project) => match trust::look(&folders, &project).notice(&project) {
+                None => Ok(()),
+                Some(why) => Err(why),
+            },
+        })
     }
 
     fn refresh(&mut self) -> News {

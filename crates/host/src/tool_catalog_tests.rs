@@ -9,26 +9,21 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use serde_json::{Value, json};
 use windlass_api::{Begin, Client, Event, Label, Part, SessionId, SessionInfo, Submission};
-use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::SystemClock;
 use windlass_core::dispatch::CallConfig;
 use windlass_core::model::Model;
-use windlass_core::permission::{Asker, Mode, NobodyToAsk, Policy};
+use windlass_core::permission::NobodyToAsk;
 use windlass_core::provider::{Provider, ProviderEvent, Request};
 use windlass_core::run::Config;
 use windlass_core::script::{Scene, ScriptedProvider};
 use windlass_core::tool::ToolSpec;
-use windlass_service::{
-    Defined, EnvFacts, Granted, ModelSwitch, NotReady, Options, Permissions, Service, SessionEnv,
-    SessionFactory, ToolInfo, TurnPlan, TurnStart, UserCommand,
-};
+use windlass_service::{Options, Service, TurnPlan};
+use windlass_testkit::{FakeEnv, FakeFactory};
 use windlass_tools::builtin;
 
 use windlass_sandbox::{Workspace, child_environment};
 
 use super::*;
-use crate::models::Models;
-use windlass_config::settings::Settings;
 use windlass_config::trust::trust;
 
 const TOOL: &str = "tools:\n  - {name: one, description: x, category: read, cmd: sh, args: [run.sh]}\n";
@@ -104,16 +99,35 @@ impl Bed {
             script,
             prefixes: Mutex::default(),
         });
-        let env = TestEnv {
-            provider: Arc::clone(&provider),
-            catalog,
-            models: Models::new(&Arc::new(Settings::default()), None),
-        };
+        let model = Arc::clone(&provider);
+        let env = FakeEnv::new(Arc::default(), move |_| {
+            let (offer, notices) = catalog.refresh();
+            TurnPlan {
+                config: Config {
+                    prefix: offer.prefix,
+                    calls: CallConfig {
+                        tools: offer.tools,
+                        execution: offer.execution,
+                        timeout: Duration::from_secs(10),
+                        max_result_chars: Some(1_000),
+                        ..CallConfig::default()
+                    },
+                    ..Config::default()
+                },
+                provider: Arc::clone(&model) as _,
+                compactor: None,
+                approver: Arc::new(NobodyToAsk),
+                outputs: None,
+                notices,
+            }
+        });
+        let env = Mutex::new(Some(env));
+        let factory = FakeFactory(move |_: &SessionInfo, _| Ok(env.lock().unwrap().take().unwrap()));
         let store =
             windlass_store::open(root.path().join("session.db"), Arc::new(SystemClock::default())).unwrap();
         let client = Service::new(
             store,
-            Arc::new(TestFactory(Mutex::new(Some(env)))),
+            Arc::new(factory),
             Arc::new(SystemClock::default()),
             windlass_store::owner(),
             Options::default(),
@@ -174,86 +188,6 @@ impl Bed {
     /// Returns the last prefix that was sent.
     fn prefix(&self) -> Arc<Prefix> {
         Arc::clone(self.provider.prefixes.lock().unwrap().last().unwrap())
-    }
-}
-
-/// An environment with one tool catalog and one model.
-struct TestEnv {
-    provider: Arc<ExchangeRecorder>,
-    catalog: ToolCatalog,
-    models: Models,
-}
-
-impl EnvFacts for TestEnv {}
-
-#[async_trait]
-impl SessionEnv for TestEnv {
-    async fn plan(&mut self, _: &TurnStart) -> Result<TurnPlan, NotReady> {
-        let (offer, notices) = self.catalog.refresh();
-        Ok(TurnPlan {
-            config: Config {
-                prefix: offer.prefix,
-                calls: CallConfig {
-                    tools: offer.tools,
-                    execution: offer.execution,
-                    timeout: Duration::from_secs(10),
-                    max_result_chars: Some(1_000),
-                    ..CallConfig::default()
-                },
-                ..Config::default()
-            },
-            provider: Arc::clone(&self.provider) as _,
-            compactor: None,
-            approver: Arc::new(NobodyToAsk),
-            outputs: None,
-            notices,
-        })
-    }
-
-    fn checkpoints(&self) -> Option<Arc<dyn Checkpoints>> {
-        None
-    }
-
-    fn models(&mut self) -> &mut dyn ModelSwitch {
-        &mut self.models
-    }
-
-    fn permissions(&mut self) -> &mut dyn Permissions {
-        self
-    }
-
-    fn defined(&mut self) -> Defined {
-        Defined::default()
-    }
-}
-
-#[async_trait]
-impl Permissions for TestEnv {
-    fn tools(&mut self) -> Vec<ToolInfo> {
-        Vec::new()
-    }
-
-    fn policy(&self) -> Policy {
-        Policy::default()
-    }
-
-    fn set_mode(&mut self, _: Mode) {}
-
-    fn granted(&self) -> Granted {
-        Granted::default()
-    }
-
-    async fn user_command(&mut self, _: &TurnStart, _: &str) -> UserCommand {
-        unreachable!("no test asks for it")
-    }
-}
-
-struct TestFactory(Mutex<Option<TestEnv>>);
-
-#[async_trait]
-impl SessionFactory for TestFactory {
-    async fn create(&self, _: &SessionInfo, _: Arc<dyn Asker>) -> Result<Box<dyn SessionEnv>, String> {
-        Ok(Box::new(self.0.lock().unwrap().take().unwrap()))
     }
 }
 

@@ -3,7 +3,8 @@
 
 use std::fmt::Write;
 
-use super::report::grouped;
+use windlass_core::text::grouped;
+
 use super::{Report, StrategyOutcome};
 
 const WIDTH: f64 = 960.0;

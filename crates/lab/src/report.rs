@@ -6,6 +6,7 @@ use serde::Serialize;
 use windlass_api::Usage;
 use windlass_core::compact::Strategy;
 use windlass_core::model::Price;
+use windlass_core::text::grouped;
 
 use super::{Experiment, Facts, Session, Side, StrategyOutcome, simulate};
 
@@ -218,17 +219,4 @@ fn known(count: u64, needed: u64) -> String {
 
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
-}
-
-/// Formats a number with commas between thousands.
-pub(super) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

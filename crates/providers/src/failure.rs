@@ -79,12 +79,22 @@ pub(crate) fn canceled() -> ProviderError {
     error
 }
 
-/// Builds the error for bytes that are not an event stream, or too many of them. Not retryable: the next
-/// response would be no better.
+/// Builds the error for bytes that are not text, or too many of them. Bytes that are not text may be a fault
+/// of the network, but a reply that is too long would be no shorter the next time.
 pub(crate) fn from_sse(error: SseError) -> ProviderError {
+    let is_passing = matches!(error, SseError::NotText);
     let mut error = ProviderError::new(ProviderErrorKind::Provider, error.to_string());
-    error.retryable = false;
+    error.retryable = is_passing;
     error
+}
+
+/// Builds the error for a reply in which two blocks have the same place, so that nobody can tell which of them
+/// the rest belongs to. No call of such a reply may run.
+pub(crate) fn ambiguous(place: u64) -> ProviderError {
+    ProviderError::new(
+        ProviderErrorKind::Provider,
+        format!("the provider started two blocks at index {place} of the reply"),
+    )
 }
 
 fn classify(status: Option<u16>, said: &Said) -> ProviderError {
@@ -203,6 +213,7 @@ const AUTH: &Signs = &Signs {
     codes: &[
         "authentication_error",
         "permission_error",
+        "permission_denied",
         "invalid_api_key",
         "unauthenticated",
     ],
@@ -210,7 +221,14 @@ const AUTH: &Signs = &Signs {
 };
 
 const INVALID: &Signs = &Signs {
-    codes: &["invalid_request_error", "not_found_error", "model_not_found"],
+    codes: &[
+        "invalid_request_error",
+        "invalid_argument",
+        "not_found_error",
+        "not_found",
+        "model_not_found",
+        "request_too_large",
+    ],
     phrases: &[],
 };
 

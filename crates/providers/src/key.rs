@@ -19,6 +19,33 @@ impl Secret {
     pub(crate) fn expose(&self) -> &str {
         self.0.expose_secret()
     }
+
+    /// Returns the forms in which a text may contain the key: as it is, inside JSON, inside a URL. A key of
+    /// less than four characters is a placeholder, and has none: replacing it would shred the text.
+    pub(crate) fn forms(&self) -> Vec<String> {
+        let key = self.expose();
+        if key.len() < 4 {
+            return Vec::new();
+        }
+        let json = serde_json::Value::from(key).to_string();
+        let json = json.trim_matches('"').to_owned();
+        let in_url = key.bytes().map(|byte| match byte {
+            b'-' | b'_' | b'.' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => {
+                char::from(byte).to_string()
+            }
+            other => format!("%{other:02X}"),
+        });
+        let mut forms = vec![
+            key.to_owned(),
+            json.replace('/', "\\/"),
+            json,
+            in_url.collect::<String>(),
+        ];
+        // The longest first: a shorter one may be part of it.
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.dedup();
+        forms
+    }
 }
 
 impl fmt::Debug for Secret {
@@ -39,42 +66,145 @@ impl fmt::Display for Secret {
 /// it.
 pub fn redact<'a>(text: &str, keys: impl IntoIterator<Item = &'a Secret>) -> String {
     let mut text = text.to_owned();
-    for key in keys.into_iter().map(Secret::expose) {
-        // Below four characters a "key" is a placeholder, and replacing it would shred the text.
-        if key.len() >= 4 && text.contains(key) {
-            text = text.replace(key, REDACTED);
+    for form in keys.into_iter().flat_map(Secret::forms) {
+        if text.contains(&form) {
+            text = text.replace(&form, REDACTED);
         }
     }
+    let text = without_bearers(&text);
+    mask_known_keys(&text).unwrap_or(text)
+}
+
+/// Masks what follows the word `bearer`.
+fn without_bearers(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
-    let mut word = String::new();
     let mut after_bearer = false;
-    for letter in text.chars().map(Some).chain([None]) {
-        match letter {
-            Some(letter) if is_word(letter) => word.push(letter),
-            other => {
-                if !word.is_empty() {
-                    let secret = looks_like_key(&word) || (after_bearer && word.len() >= 8);
-                    clean.push_str(if secret { REDACTED } else { &word });
-                    after_bearer = word.eq_ignore_ascii_case("bearer");
-                    word.clear();
-                }
-                clean.extend(other);
-            }
+    for piece in text.split_inclusive(|letter| !is_key_letter(letter)) {
+        let word = piece.trim_end_matches(|letter| !is_key_letter(letter));
+        if after_bearer && word.len() >= 8 {
+            clean.push_str(REDACTED);
+            clean.push_str(piece.strip_prefix(word).unwrap_or_default());
+        } else {
+            clean.push_str(piece);
         }
+        after_bearer = word.eq_ignore_ascii_case("bearer") || (after_bearer && word.is_empty());
     }
     clean
 }
 
 /// Returns true for characters that occur in keys. `*` is one, because providers quote keys half masked.
-fn is_word(letter: char) -> bool {
+fn is_key_letter(letter: char) -> bool {
     letter.is_ascii_alphanumeric() || matches!(letter, '-' | '_' | '*' | '~' | '+' | '/' | '=' | '.')
 }
 
-fn looks_like_key(word: &str) -> bool {
-    const PREFIXES: [&str; 9] = [
-        "sk-", "AKIA", "ASIA", "AIza", "gsk_", "xai-", "csk-", "hf_", "fw_",
-    ];
-    word.len() >= 12 && PREFIXES.iter().any(|prefix| word.starts_with(prefix))
+/// Starts of keys in known formats: of model providers, clouds, code hosts, chats, payment and package services.
+const PREFIXES: [&str; 33] = [
+    "sk-",
+    "AKIA",
+    "ASIA",
+    "AIza",
+    "ya29.",
+    "gsk_",
+    "xai-",
+    "csk-",
+    "hf_",
+    "fw_",
+    "r8_",
+    "pplx-",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxb-",
+    "xoxp-",
+    "xoxa-",
+    "xoxs-",
+    "xapp-",
+    "sk_live_",
+    "rk_live_",
+    "sk_test_",
+    "npm_",
+    "pypi-",
+    "dop_v1_",
+    "SG.",
+    "tskey-",
+    "AGE-SECRET-KEY-",
+];
+
+/// Bounds of the length of a key. A longer run of such letters is data, such as base64.
+const KEY_BYTES: std::ops::RangeInclusive<usize> = 12..=400;
+
+/// Length up to which a JSON Web Token is taken for one.
+const TOKEN_BYTES: std::ops::RangeInclusive<usize> = 40..=4096;
+
+/// Masks everything that has the format of a known kind of key: prefixed keys, JSON Web Tokens, private keys.
+/// Returns `None` if there is nothing to mask.
+pub fn mask_known_keys(text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut copied = 0;
+    let mut at = 0;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        match starts_word(text, at).then(|| key_length(rest)).flatten() {
+            Some(length) => {
+                out.push_str(text.get(copied..at).unwrap_or_default());
+                out.push_str(REDACTED);
+                at += length;
+                copied = at;
+            }
+            None => at += rest.chars().next().map_or(1, char::len_utf8),
+        }
+    }
+    (copied > 0).then(|| out + text.get(copied..).unwrap_or_default())
+}
+
+/// Returns true if a key may begin here: nothing before it belongs to the same word. An escaped line break
+/// ends a word as well.
+fn starts_word(text: &str, at: usize) -> bool {
+    let before = text.as_bytes().get(..at).unwrap_or_default();
+    match before {
+        [.., b'\\', b'n' | b't' | b'r'] => true,
+        [.., last] => !last.is_ascii_alphanumeric() && *last != b'_',
+        [] => true,
+    }
+}
+
+/// Returns the length of the key at the start of a text.
+fn key_length(text: &str) -> Option<usize> {
+    if text.starts_with(PEM) {
+        return pem_length(text);
+    }
+    let has_prefix = PREFIXES.iter().any(|prefix| text.starts_with(prefix));
+    let is_token = text.starts_with("eyJ");
+    if !has_prefix && !is_token {
+        return None;
+    }
+    let run = text
+        .split(|letter| !is_key_letter(letter))
+        .next()
+        .unwrap_or_default();
+    let run = run.trim_end_matches(['.', '/']);
+    let is_key = has_prefix
+        && KEY_BYTES.contains(&run.len())
+        && run.bytes().any(|byte| byte.is_ascii_digit() || byte == b'*');
+    let is_token = is_token && TOKEN_BYTES.contains(&run.len()) && run.matches('.').count() == 2;
+    (is_key || is_token).then_some(run.len())
+}
+
+/// Start of the first line of a private key.
+const PEM: &str = "-----BEGIN ";
+
+/// Returns the length of a private key, up to and including its last line.
+fn pem_length(text: &str) -> Option<usize> {
+    let (kind, _) = text.strip_prefix(PEM)?.split_once("-----")?;
+    if !kind.ends_with("PRIVATE KEY") || kind.len() > 40 {
+        return None;
+    }
+    let last = format!("-----END {kind}-----");
+    // Without its end, the key goes on to the end of the text.
+    Some(text.find(&last).map_or(text.len(), |place| place + last.len()))
 }
 
 #[cfg(test)]
@@ -114,5 +244,26 @@ mod tests {
             assert_eq!(redact(text, Some(&secret)), expected);
         }
         assert_eq!(redact("abc", Some(&Secret::new("a"))), "abc");
+        let pem = "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----";
+        let jwt = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlMTIzNDU2";
+        let many = format!("KEY=ghp_0123456789abcdef, \\nAKIAIOSFODNN7EXAMPLE. {jwt} {pem} end");
+        let expected = "KEY=[redacted], \\n[redacted]. [redacted] [redacted] end";
+        assert_eq!(mask_known_keys(&many).as_deref(), Some(expected));
+        for plain in [
+            "sk-learn-tutorials",
+            "risk-0123456789ab",
+            "task_sk-1",
+            "-----BEGIN CERTIFICATE-----",
+        ] {
+            assert_eq!(mask_known_keys(plain), None, "{plain}");
+        }
+        let data = format!("x-sk-{}", "A1".repeat(1000));
+        assert_eq!(mask_known_keys(&data), None);
+        let secret = Secret::new("my/odd+key");
+        let forms = r"my/odd+key my\/odd+key ?key=my%2Fodd%2Bkey";
+        assert_eq!(
+            redact(forms, Some(&secret)),
+            "[redacted] [redacted] ?key=[redacted]"
+        );
     }
 }

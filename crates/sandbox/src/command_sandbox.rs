@@ -5,17 +5,24 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::net::unix::pipe::Receiver;
 use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
+use crate::egress::{self, Reached};
 use crate::process::{self, Tree};
 use crate::scan::{MAX_ENTRIES, Scan};
 use crate::temp::PrivateTemp;
 use crate::workspace::Workspace;
 use crate::{Gap, Network, Roots, Sandbox, SandboxError, SandboxPolicy, Start};
+
+/// Maximum number of sandboxes of a session. Each set of hosts has its own.
+const MAX_SANDBOXES: usize = 16;
+
+/// Default limit of the processes and threads of a sandbox.
+const PROCESSES: u64 = 8192;
 
 /// Messages of programs that cannot reach the network.
 const NETWORK_SIGNS: &[&str] = &[
@@ -39,8 +46,51 @@ const WRITE_SIGNS: &[&str] = &[
     "EBUSY",
 ];
 
-/// Starts commands in a sandbox, which is created when the first command needs it. It must outlive the
-/// commands.
+/// Access of a command.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Access {
+    /// True for a command that only reads: nothing is writable but the private temporary folder. The kernel
+    /// holds the command to it if it was misjudged.
+    pub reads_only: bool,
+    /// Access beyond the folders of the policy.
+    pub escalation: Escalation,
+    /// Hosts that network access is limited to; empty for all.
+    pub hosts: Vec<String>,
+    /// True if a person approved that the command changes protected files. A mode or a rule does not allow that.
+    pub lifted: bool,
+}
+
+impl Access {
+    /// Returns the access of a command of this category.
+    pub fn of(category: Category, escalation: Escalation) -> Self {
+        Self {
+            reads_only: category == Category::Read && !escalation.outside,
+            escalation,
+            hosts: Vec::new(),
+            lifted: false,
+        }
+    }
+
+    /// Lets an approved command that may write outside the workspace change protected files, too.
+    #[must_use]
+    pub fn confirmed(mut self, confirmed: bool) -> Self {
+        self.lifted = confirmed && self.escalation.outside;
+        self
+    }
+
+    /// Limits network access to some hosts.
+    #[must_use]
+    pub fn limited_to(mut self, hosts: Vec<String>) -> Self {
+        self.hosts = hosts;
+        self
+    }
+}
+
+/// A sandbox, or the reason why there is none.
+type Built = Arc<OnceLock<Result<Sandbox, SandboxError>>>;
+
+/// Starts commands in sandboxes, one for each kind of access, which are created when the first command needs
+/// them. It must outlive the commands.
 #[derive(Debug, Default)]
 pub struct CommandSandbox {
     /// `None` if the embedder brings a sandbox of its own.
@@ -52,15 +102,14 @@ pub struct CommandSandbox {
     scan: OnceLock<Scan>,
     /// Keeps the folder as long as commands may use it.
     temp: Option<Arc<PrivateTemp>>,
-    built: [OnceLock<Result<Sandbox, SandboxError>>; 6],
+    built: Mutex<Vec<(Access, Built)>>,
 }
 
-/// Index of the first sandbox without read-only paths among the built ones.
-const LIFTED: usize = 4;
-
 impl CommandSandbox {
-    /// Creates sandboxes with this policy, which applies to commands that request nothing more.
-    pub fn new(policy: SandboxPolicy) -> Self {
+    /// Creates sandboxes with this policy, which applies to commands that request nothing more. Limits that
+    /// it leaves open get defaults that stop a runaway command before the machine.
+    pub fn new(mut policy: SandboxPolicy) -> Self {
+        policy.limits.processes.get_or_insert(PROCESSES);
         Self {
             policy: Some(policy),
             ..Self::default()
@@ -90,21 +139,30 @@ impl CommandSandbox {
         Self::default()
     }
 
-    /// Adds the reasons why a command with this escalation needs approval to a judgement.
-    pub fn judge(&self, escalation: Escalation, judgement: &mut Judgement) {
+    /// Adds the access that a command gets beyond the default to a judgement, and the reasons why it needs
+    /// approval.
+    pub fn judge(&self, access: &Access, judgement: &mut Judgement) {
         let Some(policy) = &self.policy else {
             return;
         };
-        let is_protected = judgement.protected;
+        let access = &effective(policy, access);
+        let escalation = access.escalation;
+        judgement.escalation = Escalation {
+            network: escalation.network && policy.network != Network::On,
+            ..escalation
+        };
         let mut ask = |reason: String| {
             judgement.category = Category::Admin;
             judgement.reasons.push(reason);
         };
-        if escalation.network && policy.network == Network::Off {
-            ask("it reaches the network".to_owned());
+        if escalation.network && policy.network != Network::On {
+            ask(match access.hosts.as_slice() {
+                [] => "it reaches the network".to_owned(),
+                hosts => format!("it reaches {}, and no other host", hosts.join(", ")),
+            });
         }
         // The caller has named the protected files, which may be inside.
-        if escalation.outside && !is_protected {
+        if escalation.outside && !escalation.protected {
             ask("it writes outside the workspace".to_owned());
         }
         if self.scan().is_some_and(|scan| scan.is_partial) {
@@ -112,7 +170,7 @@ impl CommandSandbox {
                 "it may read files with denied names: the workspace has more than {MAX_ENTRIES} entries"
             ));
         }
-        match self.sandbox(policy, escalation, false) {
+        match built(&self.sandbox(policy, access)) {
             Ok(sandbox) => {
                 for gap in sandbox.gaps() {
                     if let Gap::Open(path) = gap {
@@ -120,7 +178,15 @@ impl CommandSandbox {
                     }
                 }
             }
-            Err(error @ (SandboxError::NoLandlock | SandboxError::NoFilter)) => ask(error.to_string()),
+            Err(error) if error.is_about_machine() => {
+                ask(error.to_string());
+                // Nothing confines the command, so it can reach everything.
+                judgement.escalation = Escalation {
+                    network: true,
+                    outside: true,
+                    protected: escalation.protected,
+                };
+            }
             Err(error) => {
                 judgement.refusal.get_or_insert_with(|| {
                     format!("Refused (security): commands cannot be confined: {error}. Tell the user.")
@@ -137,21 +203,25 @@ impl CommandSandbox {
     /// If the sandbox cannot be set up although this machine has one, or the program cannot be started.
     pub fn spawn(
         &self,
-        escalation: Escalation,
-        confirmed: bool,
+        access: &Access,
         program: &Path,
         arguments: &[&str],
         cwd: &Path,
         env: &BTreeMap<String, String>,
     ) -> io::Result<(Tree, Receiver)> {
-        let sandbox = self
-            .policy
-            .as_ref()
-            .map(|policy| self.sandbox(policy, escalation, confirmed));
-        match sandbox {
-            Some(Ok(sandbox)) => {
-                if confirmed && escalation.outside {
+        let Some(policy) = &self.policy else {
+            return process::spawn(program, arguments, cwd, env, Stdio::null());
+        };
+        let access = &effective(policy, access);
+        match built(&self.sandbox(policy, access)) {
+            Ok(sandbox) => {
+                if access.lifted {
                     self.release();
+                }
+                let limited = policy.network == Network::Hosts || !access.hosts.is_empty();
+                let mut env = env.clone();
+                if limited && !(access.escalation.network && access.hosts.is_empty()) {
+                    env.extend(egress::variables());
                 }
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
                 let (cwd, env) = self.seen(sandbox, cwd, env);
@@ -163,34 +233,61 @@ impl CommandSandbox {
                 };
                 process::confined(sandbox, start)
             }
-            None | Some(Err(SandboxError::NoLandlock | SandboxError::NoFilter)) => {
-                process::spawn(program, arguments, cwd, env, Stdio::null())
-            }
-            Some(Err(error)) => Err(io::Error::other(error.to_string())),
+            Err(error) if !error.is_about_machine() => Err(io::Error::other(error.to_string())),
+            Err(_) => process::spawn(program, arguments, cwd, env, Stdio::null()),
         }
     }
 
-    /// Builds the sandbox of commands without extra access on a thread of its own, once, so that neither judging nor
-    /// starting the first command has to wait for it.
+    /// Starts the sandboxes of commands without extra access on a thread of their own, once, so that neither
+    /// judging nor starting the first command has to wait for them.
     pub fn prepare(this: &Arc<Self>) {
-        let is_built = this.built.first().is_none_or(|cell| cell.get().is_some());
-        if this.policy.is_none() || is_built {
+        if this.policy.is_none() || !this.cells().is_empty() {
             return;
         }
         let this = Arc::clone(this);
         std::thread::spawn(move || {
             if let Some(policy) = &this.policy {
-                let _ = this.sandbox(policy, Escalation::default(), false);
+                for reads_only in [true, false] {
+                    let access = Access {
+                        reads_only,
+                        ..Access::default()
+                    };
+                    let _ = this.sandbox(policy, &access);
+                }
             }
         });
     }
 
+    /// Returns true once after the launcher of commands with this access ended by itself and was replaced.
+    pub fn was_restarted(&self, access: &Access) -> bool {
+        let Some(policy) = &self.policy else { return false };
+        built(&self.sandbox(policy, &effective(policy, access))).is_ok_and(Sandbox::was_restarted)
+    }
+
+    /// Takes the hosts that commands with this access asked for since the last call, if it limits them.
+    pub fn take_reached(&self, access: &Access) -> Vec<Reached> {
+        let Some(policy) = &self.policy else {
+            return Vec::new();
+        };
+        built(&self.sandbox(policy, &effective(policy, access)))
+            .map_or_else(|_| Vec::new(), Sandbox::take_reached)
+    }
+
     /// Returns a hint for the model if the sandbox may be the reason why a command failed.
-    pub fn hint(&self, escalation: Escalation, output: &str) -> Option<&'static str> {
+    pub fn hint(&self, access: &Access, output: &str) -> Option<&'static str> {
         let policy = self.policy.as_ref()?;
+        // Without a sandbox, the failure has another reason.
+        let access = &effective(policy, access);
+        built(&self.sandbox(policy, access)).ok()?;
+        let escalation = access.escalation;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
         if !escalation.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
             Some("[the sandbox keeps the network off; a call with network: true asks the user for it]")
+        } else if access.reads_only && says(WRITE_SIGNS) {
+            Some(
+                "[the command was judged to only read, so it could write nowhere but in /tmp; a call with \
+                 write: true runs it with write access]",
+            )
         } else if !escalation.outside && says(WRITE_SIGNS) {
             Some(
                 "[the sandbox allows writing in the working directory and the temporary folder only; a call with \
@@ -207,9 +304,9 @@ impl CommandSandbox {
         &self,
         sandbox: &Sandbox,
         cwd: &Path,
-        env: &BTreeMap<String, String>,
+        mut env: BTreeMap<String, String>,
     ) -> (PathBuf, BTreeMap<String, String>) {
-        let (mut cwd, mut env) = (cwd.to_owned(), env.clone());
+        let mut cwd = cwd.to_owned();
         if let Some((own, seen)) = self.temp.as_ref().zip(sandbox.temp()) {
             if let Ok(below) = cwd.strip_prefix(own.path()) {
                 cwd = seen.join(below);
@@ -222,8 +319,10 @@ impl CommandSandbox {
     /// Removes the placeholders of the other sandboxes, because a command that creates those paths may need them to
     /// be absent. `git clone` needs an empty folder.
     fn release(&self) {
-        for sandbox in self.built.iter().take(LIFTED).filter_map(OnceLock::get).flatten() {
-            sandbox.release();
+        for (_, cell) in self.cells().iter().filter(|(access, _)| !access.lifted) {
+            if let Some(Ok(sandbox)) = cell.get() {
+                sandbox.release();
+            }
         }
     }
 
@@ -232,47 +331,84 @@ impl CommandSandbox {
         Some(self.scan.get_or_init(|| Scan::of(roots, folders, MAX_ENTRIES)))
     }
 
-    fn sandbox(
-        &self,
-        policy: &SandboxPolicy,
-        escalation: Escalation,
-        confirmed: bool,
-    ) -> Result<&Sandbox, &SandboxError> {
-        let network = usize::from(escalation.network);
-        let place = match escalation.outside {
-            false => network,
-            true if confirmed => LIFTED + network,
-            true => 2 + network,
+    /// Returns the sandbox of this access, which the first caller creates.
+    fn sandbox(&self, policy: &SandboxPolicy, access: &Access) -> Built {
+        let cell = {
+            let mut cells = self.cells();
+            let known = cells.iter().find(|(known, _)| known == access);
+            match known {
+                Some((_, cell)) => Arc::clone(cell),
+                None => {
+                    if cells.len() >= MAX_SANDBOXES {
+                        cells.remove(0);
+                    }
+                    let cell = Built::default();
+                    cells.push((access.clone(), Arc::clone(&cell)));
+                    cell
+                }
+            }
         };
-        let Some(cell) = self.built.get(place) else {
-            return Err(&SandboxError::Arguments);
-        };
-        cell.get_or_init(|| {
-            let mut policy = policy.clone();
-            if let Some(scan) = self.scan() {
-                scan.add_to(&mut policy);
-            }
-            if escalation.network {
-                policy.network = Network::On;
-            }
-            // Placeholders are for the folders that every command may write. Elsewhere, only what exists is protected.
-            let is_inside = |path: &PathBuf| policy.write.iter().any(|root| path.starts_with(root));
-            let keep = |path: &PathBuf| is_inside(path) || (escalation.outside && path.exists());
-            let read_only = policy.read_only.iter().filter(|path| keep(path));
-            policy.read_only = match place >= LIFTED {
-                true => Vec::new(),
-                false => read_only.cloned().collect(),
-            };
-            if escalation.outside {
-                policy.write.push("/".into());
-            }
-            match &self.helper {
-                Some(helper) => Sandbox::with_helper(policy, helper),
-                None => Sandbox::new(policy),
-            }
-        })
-        .as_ref()
+        cell.get_or_init(|| self.create(policy.clone(), access));
+        cell
     }
+
+    fn create(&self, mut policy: SandboxPolicy, access: &Access) -> Result<Sandbox, SandboxError> {
+        if let Some(scan) = self.scan() {
+            scan.add_to(&mut policy);
+        }
+        if access.escalation.network {
+            policy.network = if access.hosts.is_empty() {
+                Network::On
+            } else {
+                Network::Hosts
+            };
+            policy.hosts.extend(access.hosts.iter().cloned());
+        }
+        let outside = access.escalation.outside;
+        if access.lifted {
+            policy.read_only.clear();
+        }
+        // Placeholders are for the folders that every command may write. Elsewhere, only what exists is protected.
+        let roots = policy.write.clone();
+        let is_inside = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root));
+        policy
+            .read_only
+            .retain(|path| is_inside(path) || (outside && path.exists()));
+        if outside {
+            policy.write.push("/".into());
+        }
+        if access.reads_only {
+            policy.write.clear();
+        }
+        match &self.helper {
+            Some(helper) => Sandbox::with_helper(policy, helper),
+            None => Sandbox::new(policy),
+        }
+    }
+
+    fn cells(&self) -> MutexGuard<'_, Vec<(Access, Built)>> {
+        self.built.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn built(cell: &Built) -> Result<&Sandbox, &SandboxError> {
+    cell.get().map_or(Err(&SandboxError::Arguments), Result::as_ref)
+}
+
+/// Returns the access beyond what the policy gives every command anyway.
+fn effective(policy: &SandboxPolicy, access: &Access) -> Access {
+    let known = |host: &String| policy.hosts.contains(host);
+    let covered = match policy.network {
+        Network::On => true,
+        Network::Hosts => !access.hosts.is_empty() && access.hosts.iter().all(known),
+        Network::Off => false,
+    };
+    let mut access = access.clone();
+    if covered || !access.escalation.network {
+        access.escalation.network = false;
+        access.hosts.clear();
+    }
+    access
 }
 
 #[cfg(test)]
@@ -282,15 +418,21 @@ mod tests {
     /// A machine that cannot confine commands.
     fn without_landlock() -> CommandSandbox {
         let sandbox = CommandSandbox::new(SandboxPolicy::default());
-        for cell in &sandbox.built {
+        for reads_only in [true, false] {
+            let access = Access {
+                reads_only,
+                ..Access::default()
+            };
+            let cell = Built::default();
             cell.set(Err(SandboxError::NoLandlock)).expect("still empty");
+            sandbox.cells().push((access, cell));
         }
         sandbox
     }
 
-    fn judged(sandbox: &CommandSandbox, escalation: Escalation) -> Judgement {
+    fn judged(sandbox: &CommandSandbox, access: Access) -> Judgement {
         let mut judgement = Judgement::of(Category::Read);
-        sandbox.judge(escalation, &mut judgement);
+        sandbox.judge(&access, &mut judgement);
         judgement
     }
 
@@ -298,13 +440,29 @@ mod tests {
     /// reason.
     #[test]
     fn without_a_sandbox_every_command_asks() {
-        let judgement = judged(&without_landlock(), Escalation::default());
+        let judgement = judged(
+            &without_landlock(),
+            Access::of(Category::Read, Escalation::default()),
+        );
         assert_eq!(judgement.category, Category::Admin);
         assert!(
             judgement.reasons.concat().contains("no Landlock"),
             "{judgement:?}"
         );
         assert_eq!(judgement.refusal, None);
+    }
+
+    /// SAFE-4, LIB-2: a failed command is explained by the sandbox only if it ran in one.
+    #[test]
+    fn without_a_sandbox_nothing_is_blamed_on_it() {
+        let fails = ["getaddrinfo failed", "x: Permission denied"];
+        let sandbox = CommandSandbox::new(SandboxPolicy::default());
+        let is_confined = Sandbox::new(SandboxPolicy::default()).is_ok();
+        for output in fails {
+            let hint = |sandbox: &CommandSandbox| sandbox.hint(&Access::default(), output);
+            assert_eq!(hint(&sandbox).is_some(), is_confined, "{output}");
+            assert_eq!(hint(&without_landlock()), None, "{output}");
+        }
     }
 
     /// SAFE-4: a policy with a mistake in it lets nothing run.
@@ -315,7 +473,7 @@ mod tests {
             write: vec!["/nowhere/at/all".into()],
             ..SandboxPolicy::default()
         };
-        let judgement = judged(&CommandSandbox::new(policy), Escalation::default());
+        let judgement = judged(&CommandSandbox::new(policy), Access::default());
         let refusal = judgement.refusal.unwrap_or_default();
         assert!(refusal.contains("/nowhere/at/all"), "{refusal}");
     }
@@ -326,9 +484,10 @@ mod tests {
         let escalation = Escalation {
             network: true,
             outside: true,
+            protected: false,
         };
         assert_eq!(
-            judged(&CommandSandbox::none(), escalation),
+            judged(&CommandSandbox::none(), Access::of(Category::Write, escalation)),
             Judgement::of(Category::Read)
         );
     }

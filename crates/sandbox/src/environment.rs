@@ -17,6 +17,32 @@ const UNATTENDED: &[(&str, &str)] = &[
     ("DEBIAN_FRONTEND", "noninteractive"),
 ];
 
+/// Settings of git, for commands that only read: no program that a setting names is started, and no other
+/// machine is contacted.
+const GIT_READING: &[(&str, &str)] = &[
+    ("core.fsmonitor", "false"),
+    ("core.hooksPath", "/dev/null"),
+    ("core.pager", "cat"),
+    ("core.askPass", "true"),
+    ("core.sshCommand", "false"),
+    ("log.showSignature", "false"),
+    ("gpg.program", "false"),
+    ("gpg.openpgp.program", "false"),
+    ("gpg.x509.program", "false"),
+    ("gpg.ssh.program", "false"),
+    ("diff.ignoreSubmodules", "dirty"),
+    ("protocol.allow", "never"),
+];
+
+/// Variables for commands that only read.
+const READING: &[(&str, &str)] = &[
+    ("GIT_OPTIONAL_LOCKS", "0"),
+    ("GIT_NO_LAZY_FETCH", "1"),
+    ("LESSSECURE", "1"),
+    ("MANPAGER", "cat"),
+    ("BAT_PAGER", ""),
+];
+
 /// Search path if the inherited one has no usable entry.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
@@ -51,6 +77,26 @@ pub fn child_environment(
         set(name, value);
     }
     env
+}
+
+/// Adds the variables of a command that only reads to the environment of a child process: git refreshes no
+/// index, and starts no hook, monitor or pager that the settings of a repository name.
+///
+/// ```
+/// let mut env = std::collections::BTreeMap::new();
+/// windlass_sandbox::reading_environment(&mut env);
+/// assert_eq!(env["GIT_CONFIG_KEY_0"], "core.fsmonitor");
+/// assert_eq!(env["GIT_CONFIG_VALUE_0"], "false");
+/// ```
+pub fn reading_environment(env: &mut BTreeMap<String, String>) {
+    for (name, value) in READING {
+        env.insert((*name).to_owned(), (*value).to_owned());
+    }
+    env.insert("GIT_CONFIG_COUNT".to_owned(), GIT_READING.len().to_string());
+    for (index, (key, value)) in GIT_READING.iter().enumerate() {
+        env.insert(format!("GIT_CONFIG_KEY_{index}"), (*key).to_owned());
+        env.insert(format!("GIT_CONFIG_VALUE_{index}"), (*value).to_owned());
+    }
 }
 
 fn clean_path(path: &str, workspace: &Path) -> String {

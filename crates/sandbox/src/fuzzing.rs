@@ -210,7 +210,7 @@ pub fn paths(data: &[u8]) {
             let inside = real.as_deref().and_then(|real| scene.inside(real));
             assert_eq!(inside, None, "{path:?} is inside");
         }
-        Err(PathDenied::Raced(_)) => panic!("no process changes {path:?}"),
+        Err(PathDenied::Raced(_) | PathDenied::Moved { .. }) => panic!("no process changes {path:?}"),
         Err(PathDenied::Denied(_) | PathDenied::System { .. }) => {}
     }
     if let Ok(place) = scene.roots.locate(&path, Parents::Exist) {

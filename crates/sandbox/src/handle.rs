@@ -7,6 +7,7 @@
 
 mod place;
 mod rules;
+mod unnamed;
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,6 +15,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
@@ -58,6 +60,19 @@ pub enum PathDenied {
     /// The path is not inside an allowed folder.
     #[error("Path is outside allowed paths: {}", .0.display())]
     Outside(PathBuf),
+    /// The path leads elsewhere than when the call was approved.
+    #[error(
+        "Path changed after it was checked: {} now leads to {}. Nothing was read or written; look where it leads and \
+         try again.",
+        path.display(),
+        real.display()
+    )]
+    Moved {
+        /// The path.
+        path: PathBuf,
+        /// The file that it leads to now.
+        real: PathBuf,
+    },
     /// The path kept changing while it was resolved.
     #[error("Path changed while it was opened: {}", .0.display())]
     Raced(PathBuf),
@@ -73,24 +88,27 @@ pub enum PathDenied {
 }
 
 /// The folders in which the built-in tools may use files.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Roots {
-    allowed: Vec<(PathBuf, OwnedFd)>,
+    allowed: Arc<Vec<(PathBuf, OwnedFd)>>,
     /// True if nothing is limited; the root of the file system is opened when needed.
     anywhere: bool,
-    denied: Denied,
+    denied: Arc<Denied>,
     /// Folder that paths in the shared temporary folders mean.
     temp: Option<PathBuf>,
+    /// The files and folders that a call was judged by, with every link followed; `None` outside of calls.
+    judged: Option<Arc<Vec<PathBuf>>>,
 }
 
 impl Default for Roots {
     /// Allows files anywhere, for embedders with limits of their own.
     fn default() -> Self {
         Self {
-            allowed: Vec::new(),
+            allowed: Arc::default(),
             anywhere: true,
-            denied: Denied::default(),
+            denied: Arc::default(),
             temp: None,
+            judged: None,
         }
     }
 }
@@ -108,10 +126,11 @@ impl Roots {
             Ok((real, handle))
         };
         Ok(Self {
-            allowed: allowed.iter().map(open).collect::<io::Result<_>>()?,
+            allowed: Arc::new(allowed.iter().map(open).collect::<io::Result<_>>()?),
             anywhere: false,
-            denied: Denied::new(denied)?,
+            denied: Arc::new(Denied::new(denied)?),
             temp: None,
+            judged: None,
         })
     }
 
@@ -146,6 +165,21 @@ impl Roots {
             return path.to_owned();
         }
         temp.join(below)
+    }
+
+    /// Returns the same roots for an approved call: it may use the files that it was judged by, also outside the
+    /// allowed folders, and what is below them. A path that leads elsewhere by now is refused.
+    #[must_use]
+    pub fn judged(&self, places: &Arc<Vec<PathBuf>>) -> Self {
+        Self {
+            judged: Some(Arc::clone(places)).filter(|places| !places.is_empty()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns true if files can be used anywhere.
+    pub(crate) fn is_unlimited(&self) -> bool {
+        self.anywhere
     }
 
     /// Opens a file. The path must be absolute.
@@ -237,6 +271,10 @@ impl Roots {
                 Err(Attempt::Changed) => {}
                 Err(Attempt::Denied) => return Err(PathDenied::Denied(path.to_owned())),
                 Err(Attempt::Outside) => return Err(PathDenied::Outside(path.to_owned())),
+                Err(Attempt::Moved(real)) => {
+                    let path = path.to_owned();
+                    return Err(PathDenied::Moved { path, real });
+                }
                 Err(Attempt::System(source)) => {
                     let path = path.to_owned();
                     return Err(PathDenied::System { path, source });
@@ -251,6 +289,9 @@ impl Roots {
             return Err(Attempt::Outside);
         }
         let real = follow(path, LINKS)?;
+        if !self.is_judged(&real) {
+            return Err(Attempt::Moved(real));
+        }
         let whole;
         let (root, handle) = match self.root_of(path, &real)? {
             Some((root, handle)) => (root, handle.as_fd()),
@@ -276,6 +317,12 @@ impl Roots {
             folder = self.descend(&folder, part, parents)?;
         }
         Ok(Place::new(folder, (*name).to_owned(), real.clone(), &self.denied))
+    }
+
+    /// Returns true if a real path is among those that the call was judged by.
+    fn is_judged(&self, real: &Path) -> bool {
+        let judged = self.judged.as_ref();
+        judged.is_none_or(|places| places.iter().any(|place| real.starts_with(place)))
     }
 
     fn descend(&self, folder: &OwnedFd, name: &OsStr, parents: Parents) -> Result<OwnedFd, Attempt> {
@@ -304,7 +351,17 @@ impl Roots {
         // The innermost root has the shortest path left to walk.
         let inside = self.allowed.iter().filter(|(root, _)| real.starts_with(root));
         let root = inside.max_by_key(|(root, _)| root.as_os_str().len());
-        let (root, handle) = root.ok_or(Attempt::Outside)?;
+        let Some((root, handle)) = root else {
+            let is_approved = self.judged.is_some() && self.is_judged(real);
+            let has_denied_name = [asked, real]
+                .iter()
+                .any(|path| path.file_name().is_some_and(|name| self.denied.fits(name)));
+            return match (is_approved, has_denied_name) {
+                (false, _) => Err(Attempt::Outside),
+                (true, true) => Err(Attempt::Denied),
+                (true, false) => Ok(None),
+            };
+        };
         let below = real.strip_prefix(root).map_err(|_| Attempt::Outside)?;
         let asked = asked.file_name().map(Path::new);
         if self.denied.names(below) || asked.is_some_and(|name| self.denied.names(name)) {
@@ -321,6 +378,8 @@ enum Attempt {
     Outside,
     /// The path has changed since it was resolved.
     Changed,
+    /// The path leads elsewhere than when the call was judged.
+    Moved(PathBuf),
     System(io::Error),
 }
 
@@ -333,6 +392,11 @@ fn step(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Attem
         Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::AGAIN => Attempt::Changed,
         other => Attempt::System(other.into()),
     })
+}
+
+/// Returns a path with every link followed, as a file is opened; `None` if the system refuses.
+pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
+    follow(path, LINKS).ok()
 }
 
 /// Follows every link of a path. Components at the end that do not exist are kept as written.

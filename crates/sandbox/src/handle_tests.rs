@@ -236,3 +236,43 @@ fn a_swap_between_check_and_use() {
     let text = fs::read_to_string(scene.at("outside/file")).unwrap_or_default();
     assert_eq!(text, "SECRET", "the handle changes nothing outside");
 }
+
+/// While a file is written, no part of it has a name, so that a process that is killed leaves nothing.
+#[test]
+fn half_a_file_has_no_name() {
+    let scene = Scene::new();
+    let folder = scene.at("work");
+    if super::unnamed::create(File::open(&folder).unwrap().as_fd()).is_none() {
+        return;
+    }
+    let content = vec![b'x'; 64 << 20];
+    let is_done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                for entry in fs::read_dir(&folder).unwrap().flatten() {
+                    let is_temporary = entry.file_name().to_string_lossy().starts_with(".windlass-");
+                    let Ok(data) = entry.metadata() else { continue };
+                    assert!(!is_temporary || data.len() == content.len() as u64, "{data:?}");
+                }
+            }
+        });
+        let permissions = fs::metadata(folder.join("a")).unwrap().permissions();
+        let place = scene.roots.locate(&folder.join("a"), Parents::Exist).unwrap();
+        place.replace(&content, Some(permissions)).unwrap();
+        let place = scene.roots.locate(&folder.join("new"), Parents::Exist).unwrap();
+        place.create(&content, None).unwrap();
+        assert!(place.create(b"again", None).is_err());
+        is_done.store(true, Ordering::Relaxed);
+        watcher.join().unwrap();
+    });
+    for name in ["a", "new"] {
+        assert_eq!(
+            fs::metadata(folder.join(name)).unwrap().len(),
+            content.len() as u64
+        );
+    }
+    let left = fs::read_dir(&folder).unwrap().flatten();
+    let left = left.filter(|entry| entry.file_name().to_string_lossy().starts_with(".windlass-"));
+    assert_eq!(left.count(), 0);
+}

@@ -6,6 +6,7 @@
 //! - [`CommandSandbox`] starts the commands of a session, and [`process`] ends them with everything they
 //!   started.
 //! - [`Roots`] opens files for the built-in tools so that the file that was checked is the file that is used.
+//!   [`folder`] is for walks over a whole tree.
 //! - [`support`] reports what this kernel enforces.
 //!
 //! ## The sandbox on Linux
@@ -50,7 +51,9 @@
 
 mod command_sandbox;
 mod digest;
+mod egress;
 mod environment;
+pub mod folder;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handle;
@@ -79,9 +82,10 @@ use std::process::ExitStatus;
 
 use rustix::process::{Resource, Rlimit};
 
-pub use self::command_sandbox::CommandSandbox;
+pub use self::command_sandbox::{Access, CommandSandbox};
 pub use self::digest::sha256_hex;
-pub use self::environment::child_environment;
+pub use self::egress::{Reached, is_host};
+pub use self::environment::{child_environment, reading_environment};
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 use self::linux as backend;
@@ -93,7 +97,7 @@ pub use self::regular::{read_open, read_regular};
 pub use self::support::{Support, support};
 pub use self::temp::PrivateTemp;
 pub use self::working_directory::WorkingDirectory;
-pub use self::workspace::Workspace;
+pub use self::workspace::{Location, Workspace};
 
 /// First argument that makes this binary the sandbox helper.
 pub const HELPER: &str = "__sandbox";
@@ -102,6 +106,9 @@ pub const HELPER: &str = "__sandbox";
 /// decide.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
+    /// The program was built for a system without a sandbox.
+    #[error("this build has no kernel sandbox for this platform, so commands cannot be confined")]
+    NoBackend,
     /// The system cannot enforce path rules.
     #[error("this kernel has no Landlock, so commands cannot be confined")]
     NoLandlock,
@@ -128,6 +135,13 @@ pub enum SandboxError {
         #[source]
         source: io::Error,
     },
+}
+
+impl SandboxError {
+    /// Returns true if this machine has no sandbox at all, so that the user decides about each command.
+    fn is_about_machine(&self) -> bool {
+        matches!(self, Self::NoBackend | Self::NoLandlock | Self::NoFilter)
+    }
 }
 
 /// A part of the policy that the sandbox cannot enforce on this machine.
@@ -198,6 +212,11 @@ impl Sandbox {
     /// another sandbox that may create those paths.
     pub fn release(&self) {
         self.0.release();
+    }
+
+    /// Takes the hosts that commands asked for since the last call, if the policy limits them to some.
+    pub fn take_reached(&self) -> Vec<Reached> {
+        self.0.take_reached()
     }
 
     /// Returns the parts of the policy that are not enforced here. If there are any, ask the user before a

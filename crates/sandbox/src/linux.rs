@@ -19,6 +19,7 @@ mod supervise;
 mod supervised;
 mod support;
 mod syscalls;
+mod unreachable;
 pub(crate) mod wire;
 
 use std::io;
@@ -36,9 +37,10 @@ pub(crate) use self::placeholders::{is_mark as is_placeholder, release_all as re
 use self::resolved::ResolvedPolicy;
 use self::seen::Seen;
 pub(crate) use self::supervised::{Running, Supervised, end_left, kill_all, none_left};
+use crate::egress::Egress;
 use crate::policy::Guard;
 use crate::protected::Placeholder;
-use crate::{Gap, SandboxError, SandboxPolicy, Start, Support};
+use crate::{Gap, Network, Reached, SandboxError, SandboxPolicy, Start, Support};
 
 /// This binary, even if an update has replaced its file in the meantime.
 const OURSELVES: &str = "/proc/self/exe";
@@ -50,6 +52,7 @@ pub(crate) struct Confinement {
     helper: PathBuf,
     placeholders: Placeholders,
     gaps: Vec<Gap>,
+    egress: Arc<Egress>,
     current: Mutex<Current>,
 }
 
@@ -76,7 +79,8 @@ impl Confinement {
         }
         let helper = helper.unwrap_or(Path::new(OURSELVES)).to_owned();
         let placeholders = Placeholders::default();
-        let (current, missed) = start(&wanted, &helper, &placeholders)?;
+        let egress = Arc::new(Egress::new(&wanted.hosts));
+        let (current, missed) = start(&wanted, &helper, &placeholders, &egress)?;
         let mut gaps = current.policy.gaps();
         gaps.extend(missed.into_iter().map(Gap::Open));
         Ok(Self {
@@ -84,6 +88,7 @@ impl Confinement {
             helper,
             placeholders,
             gaps,
+            egress,
             current: Mutex::new(current),
         })
     }
@@ -99,7 +104,7 @@ impl Confinement {
         let died = !current.launcher.is_alive();
         if died || current.stale || !current.seen.still_holds() {
             // Commands that still run keep the old launcher.
-            let started = self::start(&self.wanted, &self.helper, &self.placeholders);
+            let started = self::start(&self.wanted, &self.helper, &self.placeholders, &self.egress);
             let (next, _) = started.map_err(|error| io::Error::other(error.to_string()))?;
             *current = Current {
                 restarted: current.restarted || died,
@@ -135,6 +140,10 @@ impl Confinement {
         self.placeholders.release();
     }
 
+    pub(crate) fn take_reached(&self) -> Vec<Reached> {
+        self.egress.take()
+    }
+
     pub(crate) fn gaps(&self) -> &[Gap] {
         &self.gaps
     }
@@ -146,6 +155,7 @@ fn start(
     wanted: &SandboxPolicy,
     helper: &Path,
     placeholders: &Placeholders,
+    egress: &Arc<Egress>,
 ) -> Result<(Current, Vec<PathBuf>), SandboxError> {
     for masks in [true, false] {
         let mut policy = wanted.clone().resolve(masks)?;
@@ -153,6 +163,9 @@ fn start(
         let missed = hold(&mut policy, placeholders);
         match Launcher::start(helper, &policy) {
             Ok(launcher) => {
+                if let Some(listener) = launcher.proxy() {
+                    Arc::clone(egress).serve(listener);
+                }
                 let current = Current {
                     policy,
                     launcher: Arc::new(launcher),
@@ -161,6 +174,10 @@ fn start(
                     stale: false,
                 };
                 return Ok((current, missed));
+            }
+            Err(NotReady::NoNamespaces(why)) if wanted.network == Network::Hosts => {
+                let error = io::Error::other(why);
+                return Err(SandboxError::system("limiting the network to some hosts", error));
             }
             Err(NotReady::NoNamespaces(_)) if masks => placeholders.release(),
             Err(NotReady::NoNamespaces(why)) => {

@@ -82,6 +82,7 @@ mod tests {
             progress: Progress::none(),
             person: Person::nobody(),
             confirmed: false,
+            places: Arc::default(),
         }
     }
 

@@ -26,6 +26,9 @@ pub struct SandboxPolicy {
     pub read_only: Vec<PathBuf>,
     /// Access to other machines.
     pub network: Network,
+    /// Hosts for [`Network::Hosts`]: a name, with `*.` in front for all names below it, and with `:port`
+    /// behind for another port than 80 and 443.
+    pub hosts: Vec<String>,
     /// Access to other programs on this machine.
     pub local_sockets: LocalSockets,
     /// Resource limits of each process.
@@ -41,6 +44,8 @@ pub enum Network {
     /// Nothing but a network of their own, with nothing in it.
     #[default]
     Off,
+    /// The hosts of the policy, through a proxy that listens in a network of their own.
+    Hosts,
     /// Internet sockets.
     On,
 }

@@ -13,7 +13,7 @@ use std::os::fd::BorrowedFd;
 use std::path::Path;
 use std::process::{ExitStatus, exit};
 
-use crate::{Gap, SandboxError, SandboxPolicy, Start, Support};
+use crate::{Gap, Reached, SandboxError, SandboxPolicy, Start, Support};
 
 /// Exit code of a shell for a program that cannot be run.
 const CANNOT_RUN: i32 = 126;
@@ -25,7 +25,7 @@ pub(crate) enum Confinement {}
 impl Confinement {
     /// Always fails, so that the user decides about each command.
     pub(crate) fn new(_policy: SandboxPolicy, _helper: Option<&Path>) -> Result<Self, SandboxError> {
-        Err(SandboxError::NoLandlock)
+        Err(SandboxError::NoBackend)
     }
 
     pub(crate) fn start(&self, _start: Start<'_>, _streams: [BorrowedFd<'_>; 3]) -> io::Result<Running> {
@@ -41,6 +41,10 @@ impl Confinement {
     }
 
     pub(crate) fn temp(&self) -> Option<PathBuf> {
+        match *self {}
+    }
+
+    pub(crate) fn take_reached(&self) -> Vec<Reached> {
         match *self {}
     }
 
@@ -87,6 +91,10 @@ impl Supervised {
         match *self {}
     }
 
+    pub(crate) async fn network_missed(&self) {
+        match *self {}
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         match *self {}
     }
@@ -128,7 +136,7 @@ pub(crate) fn support() -> Support {
 
 /// Fails: the helper never starts a program that it cannot confine.
 pub(crate) fn enter(_args: impl Iterator<Item = OsString>) -> ! {
-    let error = SandboxError::NoLandlock;
+    let error = SandboxError::NoBackend;
     // If stderr is closed, the exit code still reports the failure.
     let _ = writeln!(io::stderr(), "windlass: the sandbox could not be set up: {error}");
     exit(CANNOT_RUN)

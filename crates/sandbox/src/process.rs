@@ -149,6 +149,21 @@ impl Tree {
         }
     }
 
+    /// Returns a future that ends when a process of the tree tried to reach another machine although the
+    /// sandbox has no network. It never ends if none does.
+    pub fn network_missed(&self) -> impl Future<Output = ()> + Send + 'static {
+        let command = match &self.0 {
+            Inner::Confined(command) => Some(command.clone()),
+            Inner::Direct(_) => None,
+        };
+        async move {
+            match command {
+                Some(command) => command.network_missed().await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
     /// Returns true if the process has ended and a process that it started still runs. Only a sandbox knows.
     pub fn left_running(&self) -> bool {
         match &self.0 {

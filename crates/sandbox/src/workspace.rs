@@ -6,8 +6,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_core::permission::Subject;
-use windlass_core::tool::{Category, Judgement};
+use windlass_core::tool::{Category, Judgement, ToolContext};
 
+use crate::handle::real_path;
 use crate::path::shown;
 use crate::protected::ProtectedPaths;
 use crate::scan::{MAX_ENTRIES, Scan};
@@ -27,6 +28,17 @@ pub struct Workspace {
     protected: Arc<ProtectedPaths>,
     temp: Option<Arc<PrivateTemp>>,
     cwd: WorkingDirectory,
+}
+
+/// Location of a file that a command names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Location {
+    /// In the folder of the session.
+    Workspace,
+    /// In another folder that may be written.
+    Writable,
+    /// Anywhere else, or a home folder, or a folder above one or above the workspace.
+    Outside,
 }
 
 impl Workspace {
@@ -119,7 +131,10 @@ impl Workspace {
 
     /// Returns true if a path, with every link followed, is in the workspace or another writable folder.
     pub fn holds(&self, path: &str) -> bool {
-        let real = self.real(path);
+        self.contains(&self.real(path))
+    }
+
+    fn contains(&self, real: &Path) -> bool {
         real.starts_with(&self.root) || self.writable.iter().any(|place| real.starts_with(place))
     }
 
@@ -136,22 +151,73 @@ impl Workspace {
         found.or_else(|| self.protected.reason(&self.absolute(path)))
     }
 
-    /// Judges a call that only reads `path`.
+    /// Returns the location of a path that is written in a command that starts in `folder`, with links followed
+    /// except in its last part.
+    pub fn location(&self, folder: &str, path: &str) -> Location {
+        let from_home = |text: &str| text.starts_with('~');
+        let is_other_home = |text: &str| from_home(text) && text != "~" && !text.starts_with("~/");
+        if is_other_home(path) || is_other_home(folder) {
+            return Location::Outside;
+        }
+        let whole = if from_home(path) {
+            path.to_owned()
+        } else {
+            Path::new(folder).join(path).display().to_string()
+        };
+        let written = self.whole(&whole);
+        let real = match (written.parent(), written.file_name()) {
+            (Some(parent), Some(name)) if !whole.ends_with('/') => {
+                self.real(&parent.display().to_string()).join(name)
+            }
+            _ => self.real(&whole),
+        };
+        let is_home = self
+            .home
+            .as_deref()
+            .is_some_and(|home| home.starts_with(&real) || self::real(home).starts_with(&real));
+        let is_above = real != self.root && self.root.starts_with(&real);
+        if is_home || is_above {
+            Location::Outside
+        } else if real.starts_with(&self.root) {
+            Location::Workspace
+        } else if self.writable.iter().any(|place| real.starts_with(place)) {
+            Location::Writable
+        } else {
+            Location::Outside
+        }
+    }
+
+    /// Returns the handles for an approved call, which opens exactly what it was judged by.
+    pub fn files_of(&self, cx: &ToolContext) -> Arc<Roots> {
+        Arc::new(self.files.judged(&cx.places))
+    }
+
+    /// Returns the handles for a preview of a call that names `path`.
+    pub fn files_at(&self, path: &str) -> Roots {
+        self.files
+            .judged(&Arc::new(self.judge(path, Category::Read).0.places))
+    }
+
+    /// Judges a call that only reads `path`. Reading outside the workspace is no effect, but needs a person, a mode
+    /// or a rule that allows it.
     pub fn reading(&self, path: &str) -> Judgement {
-        self.judge(path, Category::Read)
+        let (mut judgement, is_inside) = self.judge(path, Category::Read);
+        judgement.escalation.outside = !is_inside && !self.files.is_unlimited();
+        judgement
     }
 
     /// Judges a call that writes `path`: a write inside the workspace, an administrative call elsewhere and for
     /// protected paths.
     pub fn writing(&self, path: &str) -> Judgement {
-        let mut judgement = self.judge(path, Category::Write);
-        if !self.holds(path) {
+        let (mut judgement, is_inside) = self.judge(path, Category::Write);
+        if !is_inside {
+            judgement.escalation.outside = true;
             let reason = "it writes outside the workspace".to_owned();
             judgement.reasons.push(reason);
         }
         if let Some(reason) = self.protects(path) {
+            judgement.escalation.protected = true;
             judgement.reasons.push(reason);
-            judgement.protected = true;
         }
         if !judgement.reasons.is_empty() {
             judgement.category = Category::Admin;
@@ -160,18 +226,25 @@ impl Workspace {
     }
 
     /// Judges a path under both of its names, as written and with links followed: a rule that denies either
-    /// name denies the call, and a rule that allows the call must allow both.
-    fn judge(&self, path: &str, category: Category) -> Judgement {
+    /// name denies the call, and a rule that allows the call must allow both. The path is followed once, so that
+    /// everything in the judgement is about the same file. The second value is true if it is inside.
+    fn judge(&self, path: &str, category: Category) -> (Judgement, bool) {
+        let real = self.real(path);
         let written = shown(&self.root, &self.absolute(path));
-        let real = shown(&self.root, &self.real(path));
+        let followed = shown(&self.root, &real);
         let mut subjects = vec![Subject::Path(written.clone())];
-        if real != written {
-            subjects.push(Subject::Path(real));
+        if followed != written {
+            subjects.push(Subject::Path(followed));
         }
-        Judgement {
+        let is_inside = self.contains(&real);
+        // Without a folder of its own, a workspace cannot tell which file a relative path names.
+        let has_folder = self.cwd.current().is_absolute();
+        let judgement = Judgement {
             subjects,
+            places: has_folder.then_some(real).into_iter().collect(),
             ..Judgement::of(category)
-        }
+        };
+        (judgement, is_inside)
     }
 
     /// Returns the absolute path, including any `..`.
@@ -202,6 +275,9 @@ impl Workspace {
     /// link's target, so it is resolved and not removed from the text.
     fn real(&self, path: &str) -> PathBuf {
         let whole = self.files.meant(&self.whole(path));
+        if let Some(real) = real_path(&whole) {
+            return real;
+        }
         let mut rest: Vec<OsString> = Vec::new();
         let mut there = whole.as_path();
         loop {

@@ -13,6 +13,9 @@ mod environment;
 #[path = "suite/portable.rs"]
 mod portable;
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
+#[path = "suite/reading.rs"]
+mod reading;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
 #[path = "suite/rules.rs"]
 mod rules;
 #[cfg(all(target_os = "linux", not(windlass_portable)))]

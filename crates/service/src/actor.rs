@@ -17,7 +17,7 @@ use windlass_core::compact::estimate_tokens;
 use windlass_core::context::trim;
 use windlass_core::event::FailureKind;
 use windlass_core::hook::{SessionClosing, SessionOpening};
-use windlass_core::log::{Durability, History, Lease, LogError, Opened, recover};
+use windlass_core::log::{Durability, History, Lease, LogError, Opened, ended_commands, recover};
 use windlass_core::message::{FinishReason, Message};
 use windlass_core::run::Ports;
 use windlass_core::turn::TurnReport;
@@ -69,6 +69,8 @@ pub(crate) struct SessionActor {
     env: Box<dyn SessionEnv>,
     sink: Arc<Sink>,
     handle: SessionHandle,
+    /// Notices about commands that ended with the last owner, until a turn shows them.
+    ended: Vec<String>,
     stay: Stay,
 }
 
@@ -107,6 +109,12 @@ impl SessionActor {
             entries,
             draft,
         } = opened;
+        let parked = handle.parked();
+        // A parked session's commands still run.
+        let ended = match parked {
+            None => ended_commands(&entries),
+            Some(_) => Vec::new(),
+        };
         let added = recover(&entries, draft, inner.clock.now());
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
@@ -118,7 +126,7 @@ impl SessionActor {
             let stops = handle.stops.clone();
             let queue = Queue::read(&inner, &info.id, &entries, stops).await;
             let queue = queue.map_err(refused)?;
-            if let Some(env) = handle.parked() {
+            if let Some(env) = parked {
                 return Ok((queue, env));
             }
             let env = inner
@@ -139,6 +147,7 @@ impl SessionActor {
                 env,
                 sink,
                 handle,
+                ended,
                 stay: Stay::Open,
             }),
             Err(error) => {
@@ -349,6 +358,8 @@ impl SessionActor {
             goal: self.goal.clone(),
             goals: self.env.goals(),
         });
+        let ended = std::mem::take(&mut self.ended);
+        self.warn(&ended).await;
         self.warn(&turn.notices(message)).await;
         if let Err(error) = self.trim(&mut turn).await {
             self.end(vec![not_stored(&error)]).await;

@@ -85,6 +85,7 @@ async fn output(bed: &Bed, words: usize, was_confirmed: bool) -> ToolOutput {
         progress: Progress::none(),
         person: Person::nobody(),
         confirmed: false,
+        places: Arc::default(),
     };
     let call = AdmittedCall {
         proposal: prepared.proposal(&cx.call_id, "bash", std::path::Path::new(".")),

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use windlass_api::{Event, Message, MessageId, SessionId, SessionInfo};
-use windlass_core::clock::Timestamp;
 use windlass_core::log::{Entry, LogError, SessionQuery, Sessions};
 
 pub use self::markdown::markdown;
@@ -28,33 +27,16 @@ pub struct Exported {
     /// Metadata of the session.
     pub session: SessionInfo,
     /// All entries.
-    pub entries: Vec<Stored>,
-}
-
-/// One entry of an exported session: the event with its number and its time.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct Stored {
-    /// Sequence number.
-    pub seq: u64,
-    /// Time of storage.
-    pub time: Timestamp,
-    /// The event.
-    #[serde(flatten)]
-    pub event: Event,
+    pub entries: Vec<Entry>,
 }
 
 impl Exported {
     /// Creates the export of a session.
     pub fn new(session: SessionInfo, entries: Vec<Entry>) -> Self {
-        let stored = |entry: Entry| Stored {
-            seq: entry.seq,
-            time: entry.time,
-            event: entry.event,
-        };
         Self {
             windlass: EXPORT_VERSION,
             session,
-            entries: entries.into_iter().map(stored).collect(),
+            entries,
         }
     }
 }

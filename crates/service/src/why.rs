@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use windlass_api::{CallId, Event, Message, Part, Role, SessionEvent, Wait, WaitOn, Waiting};
 use windlass_core::clock::span;
+use windlass_core::text::count;
 
 use crate::format::cut;
 
@@ -284,7 +285,7 @@ impl Why {
         let others = self.calls.iter().filter(|call| call.id != asked.id).count();
         let reasons = match asked.reasons.as_str() {
             "" => String::new(),
-            reasons => format!(", because it {reasons}"),
+            reasons => format!(", because {reasons}"),
         };
         vec![
             wait(
@@ -355,8 +356,7 @@ fn wait(on: WaitOn, what: String, (since, now): (Duration, Duration), ends: Stri
 fn more(others: usize) -> String {
     match others {
         0 => String::new(),
-        1 => ", then 1 more call".to_owned(),
-        others => format!(", then {others} more calls"),
+        others => format!(", then {}", count(others, "more call")),
     }
 }
 

@@ -90,8 +90,9 @@ fn request(id: &str) -> Event {
         tool: "bash".into(),
         category: Category::Admin,
         subjects: vec!["make test".into(), "rm -r x".into()],
-        reasons: vec!["removes files".into()],
+        reasons: vec!["it removes files".into()],
         preview: None,
+        once_only: false,
     })
 }
 
@@ -135,18 +136,18 @@ fn models_are_waited_for() {
     check(
         &[(1, said(Role::User, &[]))],
         3,
-        "waits for provider: the first request is being prepared — for 2 s; ends when it is sent, or when \
+        "waiting for provider: the first request is being prepared — for 2 s; ends when it is sent, or when \
          you stop the turn",
     );
     check(
         &[(1, said(Role::User, &[])), (2, start())],
         14,
-        "waits for provider: opus of anthropic to answer — for 12 s; ends when it answers, or when you stop the turn",
+        "waiting for provider: opus of anthropic to answer — for 12 s; ends when it answers, or when you stop the turn",
     );
     check(
         &[(2, start()), (5, delta()), (9, delta())],
         12,
-        "waits for provider: opus of anthropic to continue; the reply has taken 10 s so far — for 3 s; ends \
+        "waiting for provider: opus of anthropic to continue; the reply has taken 10 s so far — for 3 s; ends \
          when it continues, or when you stop the turn",
     );
     check(&[(2, start()), (5, delta()), (6, ended())], 9, "");
@@ -159,13 +160,13 @@ fn retries_are_waited_for() {
     check(
         &events,
         13,
-        "waits for retry: retry 2 of 5, because overloaded — for 3 s; ends when it is sent, in 5 s, or when \
+        "waiting for retry: retry 2 of 5, because overloaded — for 3 s; ends when it is sent, in 5 s, or when \
          you stop the turn",
     );
     check(
         &events,
         20,
-        "waits for provider: opus of anthropic to answer — for 2 s; ends when it answers, or when you stop the turn",
+        "waiting for provider: opus of anthropic to answer — for 2 s; ends when it answers, or when you stop the turn",
     );
 }
 
@@ -185,14 +186,14 @@ fn tools_are_waited_for() {
     check(
         &events,
         1,
-        "waits for tool: bash, about to start, then 2 more calls — for 0 s; ends when it ends or times out, \
+        "waiting for tool: bash, about to start, then 2 more calls — for 0 s; ends when it ends or times out, \
          or when you stop the turn",
     );
     events.extend([(2, step("a", "bash make test")), (60, output("a"))]);
     check(
         &events,
         200,
-        "waits for tool: bash make test, last output 2 min 20 s ago, then 2 more calls — for 3 min 18 s; \
+        "waiting for tool: bash make test, last output 2 min 20 s ago, then 2 more calls — for 3 min 18 s; \
          ends when it ends or times out, or when you stop the turn",
     );
     // A call that ran in parallel is known from its first event.
@@ -205,7 +206,7 @@ fn tools_are_waited_for() {
     check(
         &events,
         211,
-        "waits for tool: bash ls, last output 6 s ago, then 1 more call — for 6 s; ends when it ends or \
+        "waiting for tool: bash ls, last output 6 s ago, then 1 more call — for 6 s; ends when it ends or \
          times out, or when you stop the turn",
     );
     events.extend([
@@ -213,7 +214,7 @@ fn tools_are_waited_for() {
         (213, step("c", "read_file")),
         (214, result("c")),
     ]);
-    let asking = "waits for provider: opus of anthropic to answer — for 4 s; ends when it answers, or when \
+    let asking = "waiting for provider: opus of anthropic to answer — for 4 s; ends when it answers, or when \
                   you stop the turn";
     check(&events, 218, asking);
     events.push((214, said(Role::Tool, &[])));
@@ -231,8 +232,8 @@ fn people_are_waited_for() {
     check(
         &events,
         9,
-        "waits for tool: bash make test · rm -r x, then 1 more call — for 7 s; ends when it is approved and \
-         has run\n  waits for approval: permission to run bash make test · rm -r x, because it removes \
+        "waiting for tool: bash make test · rm -r x, then 1 more call — for 7 s; ends when it is approved and \
+         has run\n  waiting for approval: permission to run bash make test · rm -r x, because it removes \
          files — for 7 s; ends when someone answers, or when you stop the turn",
     );
     let question = Event::Waiting(Waiting::Question {
@@ -244,8 +245,8 @@ fn people_are_waited_for() {
     check(
         &events,
         20,
-        "waits for tool: ask_user, then 1 more call — for 9 s; ends when it ends or times out, or when you \
-         stop the turn\n  waits for question: Which one? — for 8 s; ends when someone answers, or when you \
+        "waiting for tool: ask_user, then 1 more call — for 9 s; ends when it ends or times out, or when you \
+         stop the turn\n  waiting for question: Which one? — for 8 s; ends when someone answers, or when you \
          stop the turn",
     );
 }
@@ -254,7 +255,7 @@ fn people_are_waited_for() {
 /// afterwards.
 #[test]
 fn summaries_are_waited_for() {
-    let line = "waits for summary: the conversation is being compacted — for 4 s; ends when the summary is done or \
+    let line = "waiting for summary: the conversation is being compacted — for 4 s; ends when the summary is done or \
                 times out, or when you stop the turn";
     check(
         &[(1, Event::Session(SessionEvent::Compacting { before: 1 }))],
@@ -271,7 +272,7 @@ fn summaries_are_waited_for() {
     check(
         &events,
         8,
-        "waits for provider: opus of anthropic to answer — for 2 s; ends when it answers, or when you stop the turn",
+        "waiting for provider: opus of anthropic to answer — for 2 s; ends when it answers, or when you stop the turn",
     );
     check(&[(0, compaction())], 8, "");
 }

@@ -8,7 +8,6 @@ mod suite {
     mod feed;
     mod goals;
     mod keys;
-    mod kit;
     mod looking;
     mod queue;
     mod session_hooks;

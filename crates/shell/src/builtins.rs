@@ -3,7 +3,7 @@
 use windlass_core::tool::Category;
 
 use super::options::{self, Grammar};
-use super::reader::{Directory, Reader};
+use super::reader::Reader;
 use super::word::Word;
 
 /// Built-ins that only print, wait, or control their own shell.
@@ -54,25 +54,54 @@ const HIDING: &[&str] = &[
     "shopt",
 ];
 
+/// Built-ins that are read below.
+const READ: &[&str] = &[
+    "eval", "source", ".", "exec", "builtin", "command", "trap", "cd", "pushd", "popd", "hash", "kill",
+    "shopt",
+];
+
+/// Options of `set` that do not change how later commands are parsed or run.
+const PLAIN_SET: &[&str] = &[
+    "errexit",
+    "nounset",
+    "pipefail",
+    "xtrace",
+    "verbose",
+    "noglob",
+    "noclobber",
+    "errtrace",
+    "functrace",
+    "monitor",
+    "notify",
+];
+
+/// Returns true if a name is a built-in.
+pub(super) fn is_builtin(name: &str) -> bool {
+    QUIET.contains(&name) || HIDING.contains(&name) || READ.contains(&name)
+}
+
 /// Reads a built-in; returns true if the program is one.
 pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) -> bool {
     match program {
         "eval" => evaluate(reader, arguments, via),
         "source" | "." => source(reader, arguments),
-        "exec" => executed(reader, arguments, "-c -l -a:", via),
+        "exec" => {
+            // `exec -c` takes every variable away.
+            let mut options = arguments.iter().take_while(|word| word.starts_with('-'));
+            if options.any(|word| super::git::cluster(word, 'c')) {
+                reader.raise(Category::Write);
+            }
+            executed(reader, arguments, "-c -l -a:", via);
+        }
         "builtin" => executed(reader, arguments, "", via),
         "command" if arguments.first().is_some_and(is_query) => {}
         "command" => executed(reader, arguments, "-p", via),
         "trap" => trap(reader, arguments, via),
         "cd" | "pushd" | "popd" => moves(reader, program, arguments),
-        "hash"
-            if arguments
-                .iter()
-                .any(|word| word.starts_with('-') || word.may_be_option()) =>
-        {
-            hides(reader, "hash");
-        }
-        "hash" => {}
+        "hash" => plain_options(reader, program, arguments, "-r -l -t -d"),
+        "set" => set(reader, arguments),
+        "wait" => plain_options(reader, program, arguments, "-n -f"),
+        "jobs" => jobs(reader, arguments, via),
         "kill" => reader.raise(Category::Admin),
         "shopt"
             if arguments
@@ -150,7 +179,57 @@ pub(super) fn is_stream(path: &str) -> bool {
 fn executed(reader: &mut Reader<'_>, arguments: &[Word], options: &'static str, via: &[String]) {
     match options::parse(Grammar(options), arguments) {
         Ok((_, rest)) => reader.simple(rest.to_vec(), Vec::new(), via),
-        Err(word) => reader.unknown_program(&word),
+        Err(unclear) => reader.unknown_program(unclear.word()),
+    }
+}
+
+/// Refuses a built-in with options that are not declared.
+fn plain_options(reader: &mut Reader<'_>, program: &str, arguments: &[Word], options: &'static str) {
+    if options::parse_all(Grammar(options), arguments, true).is_err() {
+        hides(reader, program);
+    }
+}
+
+/// `jobs -x` runs its operands.
+fn jobs(reader: &mut Reader<'_>, arguments: &[Word], via: &[String]) {
+    match options::parse(Grammar("-l -n -p -r -s -x"), arguments) {
+        Ok((given, rest)) if given.iter().any(|option| option.name == "x") => {
+            reader.simple(rest.to_vec(), Vec::new(), via);
+        }
+        Ok(_) => {}
+        Err(_) => hides(reader, "jobs"),
+    }
+}
+
+/// `set -k`, `set -o posix` and others change how later commands are read.
+fn set(reader: &mut Reader<'_>, arguments: &[Word]) {
+    let mut words = arguments.iter();
+    while let Some(word) = words.next() {
+        let Some(text) = word.fixed() else {
+            if word.may_be_option() || word.is_glob() {
+                hides(reader, "set");
+            }
+            return;
+        };
+        let Some(letters) = text.strip_prefix(['-', '+']) else {
+            return;
+        };
+        if matches!(text, "--" | "-") {
+            return;
+        }
+        let named = letters.ends_with('o');
+        let plain = letters
+            .trim_end_matches('o')
+            .chars()
+            .all(|c| "euxvfCETmb".contains(c));
+        let name = named.then(|| {
+            words
+                .next()
+                .map_or("pipefail", |word| word.fixed().unwrap_or_default())
+        });
+        if !plain || name.is_some_and(|name| !PLAIN_SET.contains(&name)) {
+            return hides(reader, &format!("set {text}"));
+        }
     }
 }
 
@@ -170,12 +249,11 @@ fn moves(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
     let to = arguments
         .iter()
         .find(|word| !matches!(word.fixed(), Some("-P" | "-L" | "--" | "-e")));
-    let below = program != "popd" && to.and_then(Word::value).is_some_and(is_below);
-    reader.moves(if below {
-        Directory::Below
-    } else {
-        Directory::Elsewhere
-    });
+    match to {
+        Some(to) if program != "popd" => reader.enters(to),
+        None if program == "cd" => reader.enters(&Word::literal("~")),
+        _ => reader.enters(&Word::unknown("?", false)),
+    }
 }
 
 /// Returns true if a path stays below the directory, links aside.
@@ -186,18 +264,15 @@ pub(super) fn is_below(path: &str) -> bool {
 fn quiet(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
     match program {
         "export" | "declare" | "typeset" | "readonly" | "local" => declare(reader, program, arguments),
-        "read" | "getopts" | "unset" | "mapfile" | "readarray" => {
-            // An index in a name is evaluated.
-            reader.evaluates = true;
-            for word in arguments {
-                match word.fixed() {
-                    Some(option) if option.starts_with("-C") => hides(reader, program),
-                    Some(name) if !name.starts_with('-') => reader.assigned(&format!("{name}=?")),
-                    Some(_) => {}
-                    None => hides(reader, program),
-                }
-            }
-        }
+        "read" => names(
+            reader,
+            program,
+            arguments,
+            "-r -s -e -a: -d: -i: -n: -N: -p: -t: -u:",
+        ),
+        "mapfile" | "readarray" => names(reader, program, arguments, "-t -d: -n: -O: -s: -u: -c:"),
+        "unset" => names(reader, program, arguments, "-f -v -n"),
+        "getopts" => names(reader, program, arguments, ""),
         "printf" => {
             let [first, rest @ ..] = arguments else { return };
             let text = first.prefix();
@@ -224,6 +299,24 @@ fn quiet(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
             reader.evaluates |= arguments.iter().any(|word| word.fixed() == Some("-v"));
         }
         _ => {}
+    }
+}
+
+/// Reads a built-in that assigns to the names in its operands.
+fn names(reader: &mut Reader<'_>, program: &str, arguments: &[Word], options: &'static str) {
+    let Ok(parsed) = options::parse_all(Grammar(options), arguments, false) else {
+        return hides(reader, program);
+    };
+    let array = parsed.option(&["a"]).and_then(|given| given.value.as_ref());
+    for word in parsed.operands.iter().chain(array) {
+        match word.fixed() {
+            Some(name) => {
+                // An index in a name is evaluated.
+                reader.evaluates |= name.contains('[');
+                reader.assigned(&format!("{name}=?"));
+            }
+            None => hides(reader, program),
+        }
     }
 }
 

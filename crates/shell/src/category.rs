@@ -2,10 +2,11 @@
 
 use windlass_core::tool::Category;
 
-use super::git;
-use super::programs::{ADMIN, READ, READ_UNLESS, STARTING, WRITE};
+use super::options::{self, Grammar};
+use super::programs::{ADMIN, VERSIONED, WRITE};
 use super::reader::Reader;
 use super::word::Word;
+use super::{builtins, effects, find, git, interpreters, launchers, readers, sed, wrappers};
 
 /// Directories of system programs.
 const STANDARD: &[&str] = &[
@@ -17,16 +18,22 @@ const STANDARD: &[&str] = &[
     "/usr/local/sbin/",
 ];
 
+/// Programs and built-ins that print their arguments or test files, also when started by their path.
+const SIMPLE: &[&str] = &["echo", "printf", "test", "[", "pwd"];
+
 /// Returns true if a name belongs to a program or built-in that a function must not shadow.
 pub(super) fn is_known(name: &str) -> bool {
-    READ.contains(&name)
-        || WRITE.contains(&name)
-        || ADMIN.contains(&name)
-        || READ_UNLESS.iter().any(|(program, _)| *program == name)
-        || [
-            "find", "env", "xargs", "sh", "bash", "eval", "exec", "command", "source", "export", "cd",
-        ]
-        .contains(&name)
+    is_judged(name)
+        || readers::find(name).is_some()
+        || builtins::is_builtin(name)
+        || wrappers::is_wrapper(name)
+        || find::is_find(name)
+        || interpreters::is_interpreter(name)
+}
+
+/// Returns true if this module knows a program's arguments, so that none of them is a command.
+fn is_judged(name: &str) -> bool {
+    WRITE.contains(&name) || ADMIN.contains(&name) || SIMPLE.contains(&name) || launchers::is_launcher(name)
 }
 
 /// Returns true if a path is the system's location of the program, so that its name is enough.
@@ -36,17 +43,23 @@ pub(super) fn is_standard_path(path: &str, program: &str) -> bool {
 }
 
 /// Records the permission that a program needs.
-pub(super) fn judge(reader: &mut Reader<'_>, path: &str, program: &str, arguments: &[Word]) {
+pub(super) fn judge(reader: &mut Reader<'_>, path: &str, program: &str, arguments: &[Word], via: &[String]) {
     // A file with that name in the workspace may be anything.
     if path.contains('/') && !is_standard_path(path, program) {
         unknown(reader, arguments);
         return;
     }
+    let launches = launchers::read(reader, program, arguments, via);
+    if is_version(program, arguments) || effects::judge(reader, program, arguments) {
+        return;
+    }
     written_paths(reader, program, arguments);
     match program {
         "git" => git::judge(reader, arguments),
-        "sed" | "gsed" => sed(reader, arguments),
+        "sed" | "gsed" => sed::judge(reader, arguments),
         "tar" | "bsdtar" => tar(reader, arguments),
+        "ip" if is_ip_query(arguments) => {}
+        "unzip" if is_unzip_query(arguments) => {}
         "ssh" | "scp" | "rsync" | "curl" | "wget" | "ftp" | "nc" | "socat" => {
             for word in arguments {
                 reader.foreign_code(word.prefix(), Category::Admin);
@@ -55,37 +68,41 @@ pub(super) fn judge(reader: &mut Reader<'_>, path: &str, program: &str, argument
         }
         _ => reader.raise(category(program, arguments)),
     }
-    if !is_known(program) {
+    if !launches && !is_known(program) {
         unknown(reader, arguments);
     }
 }
 
-/// An unknown program. It may be another launcher, so none of its arguments may be a blocked command.
-fn unknown(reader: &mut Reader<'_>, arguments: &[Word]) {
+/// Records an unknown program. It may be another launcher, so none of its arguments may be a blocked command.
+pub(super) fn unknown(reader: &mut Reader<'_>, arguments: &[Word]) {
     reader.raise(Category::Write);
     for (index, word) in arguments.iter().enumerate() {
         let Some(value) = word.value() else { continue };
         let name = super::word::base_name(value);
         let after = arguments.get(index + 1..).unwrap_or_default();
         if let Some(entry) = reader.blocklist.hit(name, after) {
-            reader.blocked(&entry, value);
+            reader.blocked(&entry, value, super::blocked::targets(name, after));
+        }
+        // The value of an option may be a command line.
+        let line = value.split_once('=').map_or(value, |(_, line)| line);
+        let starts = line.split([';', '&', '|', '!', '`', '(', '\n']);
+        let mut programs = starts.filter_map(|part| part.split_whitespace().next());
+        if line.contains(' ') && programs.any(|name| reader.blocks(super::word::base_name(name))) {
+            reader.raise(Category::Admin);
         }
     }
 }
 
+/// Returns true if a program only prints its version or its options.
+fn is_version(program: &str, arguments: &[Word]) -> bool {
+    let [only] = arguments else { return false };
+    let Some(only) = only.fixed() else { return false };
+    VERSIONED
+        .iter()
+        .any(|(options, names)| options.contains(&only) && names.contains(&program))
+}
+
 fn category(program: &str, arguments: &[Word]) -> Category {
-    if matches!(arguments, [only] if matches!(only.fixed(), Some("--version" | "--help" | "-V")))
-        && WRITE.contains(&program)
-    {
-        return Category::Read;
-    }
-    if let Some((_, options)) = READ_UNLESS.iter().find(|(name, _)| *name == program) {
-        return match (has_option(arguments, options), may_have_option(arguments)) {
-            (false, false) => Category::Read,
-            _ if STARTING.contains(&program) => Category::Admin,
-            _ => Category::Write,
-        };
-    }
     let operands = || arguments.iter().filter(|word| !word.starts_with('-'));
     let first = arguments.first().and_then(Word::fixed).unwrap_or_default();
     let has = |wanted: &[&str]| {
@@ -95,17 +112,9 @@ fn category(program: &str, arguments: &[Word]) -> Category {
             .any(|value| wanted.contains(&value))
     };
     match program {
-        // The second operand is an output file.
-        "uniq" if operands().count() <= 1 && !may_have_option(arguments) => Category::Read,
+        _ if SIMPLE.contains(&program) => Category::Read,
         "chmod" if recursive(arguments) && operands().skip(1).any(leads_out) => Category::Admin,
-        "cargo"
-            if matches!(
-                first,
-                "metadata" | "tree" | "--list" | "search" | "locate-project" | "pkgid" | "version"
-            ) =>
-        {
-            Category::Read
-        }
+        "cargo" if is_cargo_query(first, arguments) => Category::Read,
         "cargo"
             if matches!(
                 first,
@@ -127,18 +136,68 @@ fn category(program: &str, arguments: &[Word]) -> Category {
         {
             Category::Admin
         }
-        "npm" if matches!(first, "ls" | "list" | "view" | "outdated" | "root" | "prefix") => Category::Read,
-        "pip" | "pip3" if matches!(first, "list" | "show" | "freeze" | "check") => Category::Read,
+        "npm" if matches!(first, "ls" | "list" | "root" | "prefix") => declared(
+            arguments,
+            "-a -l --all --depth: --json --long --omit: --parseable --prod",
+        ),
+        "pip" | "pip3" if matches!(first, "list" | "show" | "freeze" | "check") => declared(
+            arguments,
+            "-f -l -v -q --all --exclude: --exclude-editable --files --format: --local --not-required --user --verbose",
+        ),
         "pip" | "pip3" => Category::Admin,
         "gem" if has(&["install", "push", "uninstall"]) => Category::Admin,
+        "go" if matches!(first, "version" | "env") => declared(arguments, "-json -m -v -changed"),
+        "rustup" if matches!(first, "show" | "which") => Category::Read,
         "rustup" | "go" if has(&["default", "update", "install", "self", "toolchain"]) => Category::Admin,
-        "rustc" | "go" | "java" if matches!(first, "--version" | "version" | "-version" | "env") => {
-            Category::Read
-        }
-        _ if READ.contains(&program) => Category::Read,
+        "man" if !launchers::man_runs(arguments) => Category::Read,
         _ if ADMIN.contains(&program) || program.starts_with("mkfs") => Category::Admin,
         _ => Category::Write,
     }
+}
+
+/// Returns `Read` if only these options are given.
+fn declared(arguments: &[Word], options: &'static str) -> Category {
+    match options::parse_all(Grammar(options), arguments, false) {
+        Ok(_) => Category::Read,
+        Err(_) => Category::Write,
+    }
+}
+
+/// Returns true if `cargo` prints something and neither builds nor writes a lock file.
+fn is_cargo_query(first: &str, arguments: &[Word]) -> bool {
+    let has = |wanted: &str| arguments.iter().any(|word| word.fixed() == Some(wanted));
+    let options = "-e: -i: -p: -q -v --all-features --all-targets --color: --depth: --edges: --exclude: --features: \
+        --filter-platform: --format: --format-version: --frozen --invert: --locked --manifest-path: --message-format: \
+        --no-dedupe --no-default-features --no-deps --offline --package: --prefix: --target: --workspace";
+    let frozen = has("--frozen") || has("--locked") && has("--offline");
+    match first {
+        "--list" | "version" => arguments.len() == 1,
+        "locate-project" => declared(arguments, options) == Category::Read,
+        "metadata" | "tree" => frozen && declared(arguments, options) == Category::Read,
+        _ => false,
+    }
+}
+
+/// Returns true if `ip` only shows addresses, links, routes or neighbours.
+fn is_ip_query(arguments: &[Word]) -> bool {
+    let options =
+        "-4 -6 -a -br -brief -c -color -d -details -h -human -j -json -o -oneline -p -pretty -s -stats";
+    let Ok(parsed) = options::parse_all(Grammar(options), arguments, false) else {
+        return false;
+    };
+    let mut operands = parsed.operands.iter().map(|word| word.fixed().unwrap_or("?"));
+    let object = operands.next().unwrap_or_default();
+    let verb = operands.next().unwrap_or("show");
+    matches!(
+        object,
+        "a" | "addr" | "address" | "l" | "link" | "r" | "route" | "n" | "neigh" | "neighbour" | "rule"
+    ) && matches!(verb, "show" | "list" | "ls" | "get")
+}
+
+/// Returns true if `unzip` only lists, tests or prints the files of an archive.
+fn is_unzip_query(arguments: &[Word]) -> bool {
+    options::parse_all(Grammar("-l -v -t -q -Z -z -p -c -1 -C"), arguments, false)
+        .is_ok_and(|parsed| parsed.has(&["l", "v", "t", "Z", "z", "p", "c"]))
 }
 
 fn recursive(arguments: &[Word]) -> bool {
@@ -150,10 +209,10 @@ fn leads_out(word: &Word) -> bool {
     word.value().is_none_or(|path| !super::builtins::is_below(path))
 }
 
-/// Returns true if one of these options is given: alone, in a cluster, with a value or shortened.
+/// Returns true if one of these options may be given: alone, in a cluster, with a value or shortened. A word
+/// after `--` counts as well, because `--` may be the value of an option.
 fn has_option(arguments: &[Word], options: &[&str]) -> bool {
-    let given = arguments.iter().take_while(|word| word.value() != Some("--"));
-    given.map(Word::prefix).any(|text| {
+    arguments.iter().map(Word::prefix).any(|text| {
         let name = text.split_once('=').map_or(text, |(name, _)| name);
         options.iter().any(|option| match option.strip_prefix('-') {
             Some(long) if long.starts_with('-') => name.len() > 2 && option.starts_with(name),
@@ -161,13 +220,6 @@ fn has_option(arguments: &[Word], options: &[&str]) -> bool {
             None => text.starts_with(option),
         })
     })
-}
-
-fn may_have_option(arguments: &[Word]) -> bool {
-    arguments
-        .iter()
-        .take_while(|word| word.value() != Some("--"))
-        .any(Word::may_be_option)
 }
 
 /// Records the paths that a program names as its output.
@@ -197,9 +249,8 @@ fn written_paths(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
             operands
         }
         "chmod" | "chown" | "chgrp" => operands.get(1..).unwrap_or_default().to_vec(),
-        "sort" | "curl" | "gcc" | "cc" | "clang" | "rustc" => option("-o").into_iter().collect(),
+        "curl" | "gcc" | "cc" | "clang" | "rustc" => option("-o").into_iter().collect(),
         "wget" => option("-O").into_iter().collect(),
-        "uniq" => operands.get(1).copied().into_iter().collect(),
         "dd" => operands
             .iter()
             .filter_map(|word| word.strip_prefix("of="))
@@ -208,103 +259,6 @@ fn written_paths(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
     };
     for path in written {
         reader.writes_to(path);
-    }
-}
-
-/// `sed` reads, unless its script writes or runs something. Scripts are terse, so every command in them is
-/// checked.
-fn sed(reader: &mut Reader<'_>, arguments: &[Word]) {
-    let in_place = has_option(arguments, &["-i", "--in-place"]);
-    let from_file = has_option(arguments, &["-f", "--file"]);
-    let unknown = arguments
-        .iter()
-        .any(|word| word.may_be_option() || word.value().is_none());
-    let scripts = sed_scripts(arguments);
-    if in_place {
-        reader.raise(Category::Write);
-        let mut operands = arguments
-            .iter()
-            .filter(|word| !word.starts_with('-'))
-            .filter_map(Word::value);
-        if !has_option(arguments, &["-e", "--expression"]) && !from_file {
-            operands.next();
-        }
-        for path in operands.map(str::to_owned).collect::<Vec<_>>() {
-            reader.writes_to(&path);
-        }
-    }
-    if from_file || unknown {
-        reader.raise(Category::Admin);
-    }
-    for script in scripts {
-        if !is_harmless_sed(&script) {
-            reader.foreign_code(&script, Category::Admin);
-        }
-    }
-}
-
-fn sed_scripts(arguments: &[Word]) -> Vec<String> {
-    let mut scripts = Vec::new();
-    let mut words = arguments.iter();
-    while let Some(word) = words.next() {
-        let text = word.prefix();
-        if matches!(text, "-e" | "--expression")
-            || (text.starts_with('-') && !text.starts_with("--") && text.ends_with('e'))
-        {
-            scripts.extend(words.next().map(|word| word.prefix().to_owned()));
-        } else if let Some(script) = text.strip_prefix("--expression=").or(text.strip_prefix("-e")) {
-            scripts.push(script.to_owned());
-        }
-    }
-    if scripts.is_empty() {
-        let script = arguments.iter().find(|word| !word.starts_with('-'));
-        scripts.extend(script.map(|word| word.prefix().to_owned()));
-    }
-    scripts
-}
-
-/// Returns true if a script consists only of addresses with `p`, `d`, `q`, `=` or `n`, or of one substitution
-/// with harmless flags.
-fn is_harmless_sed(script: &str) -> bool {
-    script.split([';', '\n']).all(|command| {
-        let command = command.trim();
-        let plain = command
-            .chars()
-            .all(|c| c.is_ascii_digit() || ",$!pdqn= ~+".contains(c));
-        plain || is_harmless_substitution(command) || is_harmless_address(command)
-    })
-}
-
-fn is_harmless_substitution(command: &str) -> bool {
-    let mut chars = command.chars();
-    if chars.next() != Some('s') {
-        return false;
-    }
-    let Some(separator @ ('/' | '|' | '#' | ',' | ':' | '@' | '!' | '%')) = chars.next() else {
-        return false;
-    };
-    let parts: Vec<&str> = chars.as_str().split(separator).collect();
-    match parts.as_slice() {
-        [left, right, flags] => {
-            !left.ends_with('\\')
-                && !right.ends_with('\\')
-                && flags.chars().all(|c| c.is_ascii_digit() || "gpiI".contains(c))
-        }
-        _ => false,
-    }
-}
-
-/// Returns true for `/text/p` and `/text/d`, and for the range `/one/,/two/p`.
-fn is_harmless_address(command: &str) -> bool {
-    let parts: Vec<&str> = command.split('/').collect();
-    match parts.as_slice() {
-        ["", pattern, last] => {
-            !pattern.ends_with('\\') && matches!(*last, "p" | "d" | "!d" | "!p" | "q" | "=" | "")
-        }
-        ["", one, ",", two, last] => {
-            !one.ends_with('\\') && !two.ends_with('\\') && matches!(*last, "p" | "d" | "!d" | "!p")
-        }
-        _ => false,
     }
 }
 
@@ -320,12 +274,31 @@ fn tar(reader: &mut Reader<'_>, arguments: &[Word]) {
         "-I",
         "-F",
     ];
-    if has_option(arguments, &running) || may_have_option(arguments) {
+    let unknown = arguments.iter().any(|word| word.may_be_option());
+    if has_option(arguments, &running) || unknown {
         for word in arguments {
             reader.foreign_code(word.prefix(), Category::Admin);
         }
     }
-    let first = arguments.first().map_or("", |word| word.prefix());
-    let lists = first.trim_start_matches('-').starts_with('t') || first == "--list";
-    reader.raise(if lists { Category::Read } else { Category::Write });
+    if !lists_archive(arguments) {
+        reader.raise(Category::Write);
+    }
+}
+
+/// Returns true if `tar` lists a local archive. A name with a colon is an archive on another machine.
+fn lists_archive(arguments: &[Word]) -> bool {
+    let options = "-t -v -f: -z -j -J -a -R -C: --list --verbose --file: --gzip --bzip2 --xz --zstd --auto-compress \
+        --exclude: --wildcards --full-time --numeric-owner --utc --quoting-style:";
+    // The first word may be a cluster without its dash.
+    let first = arguments.first().and_then(Word::fixed).unwrap_or_default();
+    let dashed = (!first.starts_with('-') && !first.is_empty()).then(|| Word::literal(&format!("-{first}")));
+    let rest = arguments.get(usize::from(dashed.is_some())..).unwrap_or_default();
+    let words: Vec<Word> = dashed.into_iter().chain(rest.iter().cloned()).collect();
+    options::parse_all(Grammar(options), &words, false).is_ok_and(|parsed| {
+        let archive = parsed
+            .option(&["f", "file"])
+            .and_then(|given| given.value.as_ref());
+        let local = archive.is_none_or(|path| path.value().is_some_and(|path| !path.contains(':')));
+        parsed.has(&["t", "list"]) && local
+    })
 }

@@ -141,7 +141,13 @@ pub(super) fn judge(assignment: &str) -> Effect {
 
 /// Returns true if an assignment cannot change the effect of a command.
 pub(super) fn is_harmless(assignment: &str) -> bool {
-    split_assignment(assignment).is_some_and(|(name, _)| HARMLESS.contains(&name) || name.starts_with("LC_"))
+    split_assignment(assignment).is_some_and(|(name, value)| {
+        let harmless_value = matches!(
+            (name, value),
+            ("PAGER" | "GIT_PAGER" | "MANPAGER", "cat" | "") | ("GIT_OPTIONAL_LOCKS", "0" | "1")
+        );
+        harmless_value || HARMLESS.contains(&name) || name.starts_with("LC_")
+    })
 }
 
 /// Returns the name and the value of `NAME=value`, `NAME+=value` or `NAME[index]=value`; `None` if bash would

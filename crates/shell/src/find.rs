@@ -5,9 +5,108 @@ use windlass_core::tool::Category;
 use super::reader::Reader;
 use super::word::Word;
 
+/// Tests and options without an effect that take no value.
+const PLAIN: &[&str] = &[
+    "-a",
+    "-and",
+    "-d",
+    "-daystart",
+    "-depth",
+    "-E",
+    "-empty",
+    "-executable",
+    "-false",
+    "-follow",
+    "-H",
+    "-help",
+    "--help",
+    "-ignore_readdir_race",
+    "-L",
+    "-ls",
+    "-mount",
+    "-nogroup",
+    "-noignore_readdir_race",
+    "-noleaf",
+    "-not",
+    "-nouser",
+    "-nowarn",
+    "-o",
+    "-O0",
+    "-O1",
+    "-O2",
+    "-O3",
+    "-or",
+    "-P",
+    "-print",
+    "-print0",
+    "-prune",
+    "-quit",
+    "-readable",
+    "-s",
+    "-true",
+    "-version",
+    "--version",
+    "-warn",
+    "-writable",
+    "-x",
+    "-X",
+    "-xdev",
+    "--",
+    "-",
+];
+
+/// Tests, options and actions without an effect that take a value.
+const VALUED: &[&str] = &[
+    "-amin",
+    "-anewer",
+    "-atime",
+    "-cmin",
+    "-cnewer",
+    "-context",
+    "-ctime",
+    "-D",
+    "-f",
+    "-fstype",
+    "-gid",
+    "-group",
+    "-ilname",
+    "-iname",
+    "-inum",
+    "-ipath",
+    "-iregex",
+    "-iwholename",
+    "-links",
+    "-lname",
+    "-maxdepth",
+    "-mindepth",
+    "-mmin",
+    "-mtime",
+    "-name",
+    "-newer",
+    "-path",
+    "-perm",
+    "-printf",
+    "-regex",
+    "-regextype",
+    "-samefile",
+    "-size",
+    "-type",
+    "-uid",
+    "-used",
+    "-user",
+    "-wholename",
+    "-xattrname",
+    "-xtype",
+];
+
+/// Returns true if a program is `find`.
+pub(super) fn is_find(program: &str) -> bool {
+    matches!(program, "find" | "gfind" | "bfs")
+}
+
 /// Reads a `find` command; returns true if the program is `find`.
 pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) -> bool {
-    if !matches!(program, "find" | "gfind" | "bfs") {
+    if !is_find(program) {
         return false;
     }
     let mut rest = arguments;
@@ -22,7 +121,16 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
                     reader.writes_to(path);
                 }
             }
-            Some("-files0-from") => reader.raise(Category::Write),
+            Some(test) if VALUED.contains(&test) || test.starts_with("-newer") => {
+                rest = after.get(1..).unwrap_or_default();
+                match after.first() {
+                    Some(value) if value.may_be_several() => unknown(reader, value, after.get(1)),
+                    Some(value) if value.starts_with_pattern() => reader.raise(Category::Write),
+                    _ => {}
+                }
+            }
+            Some(test) if test.starts_with('-') && !PLAIN.contains(&test) => reader.raise(Category::Write),
+            Some(_) if word.starts_with_pattern() => reader.raise(Category::Write),
             Some(_) => {}
             None => unknown(reader, word, after.first()),
         }

@@ -2,9 +2,12 @@
 //!
 //! Each function takes the bytes of one input and panics when a check fails. Nothing here runs a program.
 
+mod reading;
+
 use windlass_core::tool::Category;
 
-use crate::{Blocklist, SimpleCommand, Word, analyse};
+pub use self::reading::read_commands;
+use crate::{Analysis, Blocklist, RedirectKind, SimpleCommand, Word, analyse};
 
 /// Reads a shell command. If the command is not refused, every program has a name and the pieces cover every
 /// command.
@@ -27,6 +30,9 @@ pub fn shell(data: &[u8]) {
         );
         return;
     }
+    if reading.category == Category::Read {
+        assert_read(&reading, &blocklist);
+    }
     for command in reading.commands.iter().filter(|one| !one.words.is_empty()) {
         let program = command.program.as_deref().unwrap_or_default();
         assert!(!program.is_empty(), "no program in {:?}", command.text);
@@ -36,6 +42,32 @@ pub fn shell(data: &[u8]) {
             command.text
         );
         assert_one_spelling(command, &blocklist);
+    }
+}
+
+/// Asserts that a read names no file to write, needs no further access, and consists of reads.
+fn assert_read(reading: &Analysis, blocklist: &Blocklist) {
+    let written: Vec<&str> = reading.write_targets();
+    assert!(written.is_empty(), "a read that writes {written:?}");
+    let needs = reading.needs();
+    assert!(!needs.outside, "a read that writes outside");
+    for redirect in reading
+        .redirects
+        .iter()
+        .filter(|it| it.kind != RedirectKind::Read)
+    {
+        assert!(redirect.target.is_some(), "a read that writes to an unknown file");
+    }
+    let known = |command: &&SimpleCommand| {
+        !command.words.is_empty() && command.words.iter().all(|word| word.value().is_some())
+    };
+    for command in reading.commands.iter().filter(known) {
+        let alone = analyse(&command.text, blocklist);
+        assert!(
+            alone.refusal.is_some() || alone.category == Category::Read,
+            "{:?} is a read only together with others",
+            command.text
+        );
     }
 }
 

@@ -2,91 +2,56 @@
 
 use windlass_core::tool::Category;
 
-use super::reader::{Directory, Reader};
+use super::git_table::{ADMIN, GitOperands, GitRead, READ, RUNNING, WRITE};
+use super::options::{self, Parsed, Unclear};
+use super::reader::Reader;
 use super::word::Word;
 
-/// Subcommands that only read.
-const READ: &[&str] = &[
-    "status",
-    "log",
-    "diff",
-    "show",
-    "rev-parse",
-    "ls-files",
-    "ls-tree",
-    "blame",
-    "annotate",
-    "describe",
-    "shortlog",
-    "rev-list",
-    "cat-file",
-    "merge-base",
-    "name-rev",
-    "for-each-ref",
-    "show-ref",
-    "count-objects",
-    "diff-tree",
-    "diff-index",
-    "diff-files",
-    "whatchanged",
-    "version",
-    "check-ignore",
-    "check-attr",
-    "var",
-    "grep",
-    "cherry",
-    "range-diff",
-    "verify-commit",
-    "show-branch",
-    "help",
+/// Global options without an effect on what a subcommand does.
+const PLAIN: &[&str] = &[
+    "--no-pager",
+    "-P",
+    "--no-optional-locks",
+    "--no-replace-objects",
+    "--no-lazy-fetch",
+    "--no-advice",
+    "--literal-pathspecs",
+    "--glob-pathspecs",
+    "--noglob-pathspecs",
+    "--icase-pathspecs",
 ];
-/// Subcommands that contact other machines, rewrite history, or run the commands they are given.
-const ADMIN: &[&str] = &[
-    "push",
-    "filter-branch",
-    "filter-repo",
-    "bisect",
-    "submodule",
-    "daemon",
-    "send-email",
-    "difftool",
-    "mergetool",
-    "credential",
-    "gc",
-    "prune",
-    "reflog",
-    "update-ref",
-    "remote-https",
-    "remote-ext",
-    "upload-pack",
-    "receive-pack",
-    "shell",
-    "instaweb",
-    "web--browse",
-    "maintenance",
-    "hook",
-    "config",
-    "clone",
-    "fetch",
-    "pull",
-    "ls-remote",
-];
-/// Options that run a program or write a file, wherever they appear.
-const RUNNING: &[&str] = &[
-    "--upload-pack",
-    "--receive-pack",
-    "--exec",
-    "--open-files-in-pager",
-    "--ext-diff",
-    "--textconv",
-    "--output",
-    "--config",
-    "--config-env",
+/// Global options that print something and end.
+const PRINTING: &[&str] = &[
+    "--version",
+    "-v",
+    "--help",
+    "-h",
+    "--html-path",
+    "--man-path",
+    "--info-path",
     "--exec-path",
-    "--paginate",
-    "--template",
-    "--editor",
-    "--sequence-editor",
+];
+/// Settings that change only how a command prints, or the name of an author.
+const PLAIN_SETTINGS: &[&str] = &[
+    "color.",
+    "column.",
+    "advice.",
+    "core.quotepath",
+    "core.abbrev",
+    "log.date",
+    "log.decorate",
+    "diff.renames",
+    "diff.algorithm",
+    "diff.context",
+    "diff.noprefix",
+    "diff.mnemonicprefix",
+    "status.",
+    "user.name",
+    "user.email",
+    "init.defaultbranch",
+    "merge.conflictstyle",
+    "pull.rebase",
+    "pull.ff",
 ];
 
 /// Records the permission that a `git` command needs, and the commands hidden in it.
@@ -96,146 +61,185 @@ pub(super) fn judge(reader: &mut Reader<'_>, arguments: &[Word]) {
         let Some(word) = words.next() else { return };
         let Some(text) = word.fixed() else { break None };
         match text {
-            "-C" | "--git-dir" | "--work-tree" | "--namespace" | "-c" | "--config-env" | "--exec-path" => {
-                let value = words.next();
-                if text == "-C" {
-                    reader.moves(Directory::Elsewhere);
-                    continue;
-                }
-                // A setting may name a pager, an alias or a helper, which git runs.
-                reader.foreign_code(value.map_or("", |word| word.prefix()), Category::Admin);
+            "-C" => match words.next() {
+                Some(folder) => reader.enters(folder),
+                None => return,
+            },
+            "-c" => setting(reader, words.next().map_or("", |word| word.prefix())),
+            "--git-dir" | "--work-tree" | "--namespace" | "--config-env" | "--super-prefix"
+            | "--attr-source" => {
+                reader.foreign_code(words.next().map_or("", |word| word.prefix()), Category::Admin);
             }
             "-p" | "--paginate" => reader.raise(Category::Write),
-            _ if text.starts_with("--git-dir=")
-                || text.starts_with("--work-tree=")
-                || text.starts_with("-c") =>
-            {
-                reader.foreign_code(text, Category::Admin);
+            "--help" | "-h" if !words.as_slice().is_empty() => {
+                // `git --help log` shows a manual page with a viewer of the configuration.
+                reader.raise(Category::Write);
+                return;
             }
-            _ if text.starts_with("--exec-path=") || text.starts_with("--config-env=") => {
-                reader.raise(Category::Admin);
-            }
-            _ if text.starts_with('-') => {}
+            _ if PRINTING.contains(&text) => return,
+            _ if PLAIN.contains(&text) => {}
+            _ if text.starts_with('-') => reader.foreign_code(text, Category::Admin),
             _ => break Some(text),
         }
     };
-    let rest: Vec<&Word> = words.collect();
-    let Some(subcommand) = subcommand else {
+    let rest = words.as_slice();
+    match subcommand {
+        Some(name) => judge_subcommand(reader, name, rest),
         // An alias may expand to anything.
-        reader.raise(Category::Admin);
-        return;
-    };
-    for word in &rest {
-        let text = word.prefix();
-        let name = text.split_once('=').map_or(text, |(name, _)| name);
-        let runs = name.len() > 4 && RUNNING.iter().any(|option| option.starts_with(name))
-            || (subcommand == "grep" && text.starts_with("-O"))
-            || (subcommand == "rebase" && text.starts_with("-x"));
-        if runs {
-            let all: Vec<&str> = rest.iter().map(|word| word.prefix()).collect();
-            reader.foreign_code(&all.join(" "), Category::Admin);
-        }
+        None => reader.raise(Category::Admin),
     }
-    reader.raise(category(subcommand, &rest));
 }
 
-fn category(subcommand: &str, rest: &[&Word]) -> Category {
-    let has = |wanted: &[&str]| {
-        rest.iter()
-            .filter_map(|word| word.value())
-            .any(|value| wanted.contains(&value))
-    };
-    let cluster = |letter: char| {
-        rest.iter().any(|word| {
-            word.starts_with('-') && !word.prefix().starts_with("--") && word.prefix().contains(letter)
-        })
-    };
-    let long = |start: &str| rest.iter().any(|word| word.prefix().starts_with(start));
-    let options_known = rest
+/// A setting may name a pager, an alias or a helper, which git runs.
+fn setting(reader: &mut Reader<'_>, setting: &str) {
+    let (key, value) = setting.split_once('=').unwrap_or((setting, "true"));
+    let key = key.to_ascii_lowercase();
+    let is_plain = PLAIN_SETTINGS
         .iter()
-        .take_while(|word| word.value() != Some("--"))
-        .all(|word| !word.may_be_option());
-    let listing = rest.iter().all(|word| word.starts_with('-'));
-    match subcommand {
-        _ if READ.contains(&subcommand) => {
-            if options_known {
-                Category::Read
-            } else {
-                Category::Admin
+        .any(|plain| key == *plain || plain.ends_with('.') && key.starts_with(plain));
+    let turns_off = matches!(
+        (key.as_str(), value),
+        ("core.pager", "cat" | "") | ("commit.gpgsign" | "tag.gpgsign" | "core.fsmonitor", "false")
+    ) || key.starts_with("pager.") && value == "false";
+    if !is_plain && !turns_off {
+        reader.foreign_code(setting, Category::Admin);
+    }
+}
+
+fn judge_subcommand(reader: &mut Reader<'_>, name: &str, rest: &[Word]) {
+    let needs = match READ.iter().find(|read| read.name == name) {
+        Some(read) => match is_read(read, rest) {
+            Ok(true) => {
+                reader.reads_repository();
+                return;
+            }
+            Ok(false) | Err(Unclear::Option(_)) => otherwise(name, rest),
+            // The word may be an option that names a program, such as `-O` of `git grep`.
+            Err(Unclear::Word(_)) if matches!(name, "grep" | "config") => Category::Admin,
+            Err(Unclear::Word(_)) => otherwise(name, rest),
+        },
+        None => otherwise(name, rest),
+    };
+    if runs_commands(name, rest) {
+        let all: Vec<&str> = rest.iter().map(Word::prefix).collect();
+        reader.foreign_code(&all.join(" "), Category::Admin);
+    }
+    for path in rest
+        .iter()
+        .filter_map(|word| word.prefix().strip_prefix("--output="))
+    {
+        reader.writes_to(path);
+    }
+    reader.raise(needs);
+}
+
+/// Returns true if the arguments name commands that git runs.
+fn runs_commands(subcommand: &str, rest: &[Word]) -> bool {
+    let by_option = rest.iter().any(|word| {
+        let text = word.prefix();
+        let name = text.split_once('=').map_or(text, |(name, _)| name);
+        let long = name.len() > 4 && RUNNING.iter().any(|option| option.starts_with(name));
+        let short = match subcommand {
+            "grep" => cluster(word, 'O'),
+            "rebase" | "difftool" => cluster(word, 'x'),
+            _ => false,
+        };
+        long || short
+    });
+    let first = rest.first().and_then(Word::fixed).unwrap_or_default();
+    by_option
+        || subcommand == "submodule" && !matches!(first, "status" | "summary")
+        || matches!(
+            subcommand,
+            "bisect" | "filter-branch" | "difftool" | "for-each-repo" | "hook" | "config"
+        )
+}
+
+/// Returns true if a subcommand only reads with these arguments.
+fn is_read(read: &GitRead, rest: &[Word]) -> Result<bool, Unclear> {
+    let parsed = options::parse_groups(read.options, rest)?;
+    if parsed.has(&["help"]) {
+        return Ok(false);
+    }
+    let operands = parsed.operands.as_slice();
+    let grows = operands
+        .iter()
+        .any(|word| word.may_be_several() || word.is_glob());
+    Ok(match read.operands {
+        GitOperands::Any => true,
+        GitOperands::Most(most) => operands.len() <= most && !grows,
+        GitOperands::Listed => operands.is_empty() || is_listed(read.name, &parsed),
+        GitOperands::Verb(verbs) => {
+            let first = rest.first().and_then(Word::fixed).unwrap_or_default();
+            match operands {
+                [] => verbs.first() == Some(&""),
+                _ => !first.is_empty() && verbs.contains(&first),
             }
         }
+        GitOperands::Setting => is_reading_setting(&parsed, rest, grows),
+    })
+}
+
+/// Returns true if operands are patterns and not names to create. Old versions of git understand `-l` of
+/// `git branch` in another way.
+fn is_listed(subcommand: &str, parsed: &Parsed) -> bool {
+    parsed.has(&["list"]) || subcommand == "tag" && parsed.has(&["l"])
+}
+
+/// Returns true if `git config` only prints settings.
+fn is_reading_setting(parsed: &Parsed, rest: &[Word], grows: bool) -> bool {
+    let lists = parsed.has(&["l", "list"]);
+    let gets = parsed.has(&["get", "get-all", "get-regexp", "get-urlmatch"]);
+    match (rest.first().and_then(Word::fixed), parsed.operands.as_slice()) {
+        _ if grows => false,
+        (Some("list"), [_]) => true,
+        (Some("get"), [_, _]) => true,
+        (_, []) => lists,
+        (_, [_, _]) => gets,
+        (_, [name]) => gets || name.fixed().is_some_and(|name| name.contains('.')),
+        _ => false,
+    }
+}
+
+/// Returns the category of a subcommand that does not only read.
+fn otherwise(subcommand: &str, rest: &[Word]) -> Category {
+    let first = rest.first().and_then(Word::fixed).unwrap_or_default();
+    let has = |wanted: &[&str]| {
+        rest.iter()
+            .filter_map(Word::value)
+            .any(|value| wanted.contains(&value))
+    };
+    let letter = |letter: char| rest.iter().any(|word| cluster(word, letter));
+    let long = |start: &str| rest.iter().any(|word| word.prefix().starts_with(start));
+    match subcommand {
         "branch" | "tag" | "stash" | "worktree" | "remote" | "notes" => {
-            let only_lists =
-                has(&["list", "--list", "-l"]) && !cluster('d') && !cluster('D') && !cluster('f')
-                    || listing && !cluster('d') && !cluster('D') && !cluster('m') && subcommand != "stash";
-            if only_lists && options_known {
-                Category::Read
-            } else if cluster('D')
-                || cluster('f')
+            let destroys = letter('D')
+                || letter('f')
                 || long("--force")
                 || long("--delete")
-                || has(&["drop", "clear", "add", "set-url", "remove"])
-            {
+                || has(&["drop", "clear", "add", "set-url", "remove"]);
+            if destroys {
                 Category::Admin
             } else {
                 Category::Write
             }
         }
         "reset" if long("--hard") || long("--merge") || long("--keep") => Category::Admin,
-        "clean" | "rm" => Category::Admin,
-        "checkout" | "switch" | "restore" if cluster('f') || long("--force") || long("--discard-changes") => {
+        "checkout" | "switch" | "restore" if letter('f') || long("--force") || long("--discard-changes") => {
             Category::Admin
         }
-        "config"
-            if has(&[
-                "--list",
-                "-l",
-                "--get",
-                "--get-all",
-                "--get-regexp",
-                "get",
-                "list",
-            ]) && options_known =>
-        {
-            Category::Read
-        }
+        "reflog" if !matches!(first, "expire" | "delete" | "drop" | "write") => Category::Write,
+        "submodule" if matches!(first, "status" | "summary") => Category::Write,
         _ if ADMIN.contains(&subcommand) => Category::Admin,
-        _ if KNOWN_WRITES.contains(&subcommand) => Category::Write,
+        _ if WRITE.contains(&subcommand) || READ.iter().any(|read| read.name == subcommand) => {
+            Category::Write
+        }
         // Not a known subcommand: an alias, or a program named `git-something`.
         _ => Category::Admin,
     }
 }
 
-const KNOWN_WRITES: &[&str] = &[
-    "add",
-    "commit",
-    "checkout",
-    "switch",
-    "restore",
-    "reset",
-    "merge",
-    "rebase",
-    "cherry-pick",
-    "revert",
-    "mv",
-    "init",
-    "apply",
-    "am",
-    "format-patch",
-    "archive",
-    "bundle",
-    "sparse-checkout",
-    "rerere",
-    "symbolic-ref",
-    "update-index",
-    "hash-object",
-    "write-tree",
-    "commit-tree",
-    "read-tree",
-    "mktag",
-    "mktree",
-    "stage",
-    "fsck",
-    "repack",
-    "pack-refs",
-];
+/// Returns true if a word is a cluster of options with this letter.
+pub(super) fn cluster(word: &Word, letter: char) -> bool {
+    word.starts_with('-') && !word.prefix().starts_with("--") && word.prefix().contains(letter)
+}

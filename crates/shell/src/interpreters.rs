@@ -2,8 +2,9 @@
 
 use windlass_core::tool::Category;
 
+use super::awk;
 use super::builtins::is_stream;
-use super::reader::Reader;
+use super::reader::{Input, Reader};
 use super::word::{Word, base_name};
 
 const SHELLS: &[&str] = &[
@@ -27,8 +28,6 @@ const STARTS: &[&str] = &[
     "pty",
     "os.",
     "eval",
-    "|getline",
-    "| getline",
 ];
 
 /// Reads an interpreter; returns true if the program is one.
@@ -37,18 +36,23 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
         shell(reader, program, arguments, via);
         return true;
     }
+    if is_awk(program) {
+        awk::judge(reader, arguments);
+        return true;
+    }
     let Some(options) = code_options(program) else {
         return false;
     };
-    if matches!(arguments, [only] if matches!(only.fixed(), Some("--version" | "-V" | "-v" | "--help"))) {
+    if is_version(program, arguments) {
         return true;
     }
     reader.raise(Category::Write);
     let mut position = arguments.iter().peekable();
-    let mut saw_program = false;
+    let mut has_script = false;
     while let Some(word) = position.next() {
         let text = word.prefix();
         let is_code = options.iter().any(|option| takes_code(text, option));
+        has_script |= is_code || !text.starts_with('-');
         if is_code {
             code(reader, text);
             match position.peek() {
@@ -56,23 +60,49 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
                 Some(next) => code(reader, next.prefix()),
                 None => {}
             }
-        } else if program.contains("awk") && !text.starts_with('-') && !saw_program {
-            saw_program = true;
-            if word.value().is_none() {
-                reader.raise(Category::Admin);
-            }
-            code(reader, text);
-            // awk uses the shell's operators to write files and run commands.
-            if text.contains('|') || text.contains("> \"") || text.contains(">\"") {
-                reader.raise(Category::Admin);
-            }
         }
+    }
+    if !has_script {
+        reader.takes_code_from(Input::Program);
     }
     true
 }
 
+/// Returns true if a program is an interpreter.
+pub(super) fn is_interpreter(program: &str) -> bool {
+    SHELLS.contains(&program) || is_awk(program) || code_options(program).is_some()
+}
+
+fn is_awk(program: &str) -> bool {
+    matches!(program, "awk" | "gawk" | "mawk" | "nawk" | "original-awk")
+}
+
+/// Returns true if an interpreter only prints its version. With other options of that look it goes on and
+/// reads a program.
+fn is_version(program: &str, arguments: &[Word]) -> bool {
+    let [only] = arguments else { return false };
+    match only.fixed() {
+        Some("--version") => !matches!(stem(program), "tclsh" | "wish" | "lua" | "luajit" | "osascript"),
+        Some("-V") => matches!(stem(program), "python" | "pypy" | "deno"),
+        Some("-v") => matches!(
+            stem(program),
+            "node" | "nodejs" | "ruby" | "perl" | "php" | "julia"
+        ),
+        _ => false,
+    }
+}
+
+fn stem(program: &str) -> &str {
+    program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.')
+}
+
+/// Returns true if code may start other programs.
+pub(super) fn starts_programs(code: &str) -> bool {
+    STARTS.iter().any(|sign| code.contains(sign))
+}
+
 fn code(reader: &mut Reader<'_>, text: &str) {
-    if STARTS.iter().any(|sign| text.contains(sign)) {
+    if starts_programs(text) {
         reader.foreign_code(text, Category::Admin);
     }
 }
@@ -87,17 +117,13 @@ fn takes_code(text: &str, option: &str) -> bool {
 }
 
 fn code_options(program: &str) -> Option<&'static [&'static str]> {
-    let stem = program.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    Some(match stem {
+    Some(match stem(program) {
         "python" | "pypy" | "ipython" => &["-c"],
         "perl" => &["-e", "-E"],
         "ruby" | "lua" | "luajit" | "osascript" | "R" | "Rscript" | "julia" | "groovy" | "scala" => &["-e"],
         "node" | "nodejs" | "bun" | "deno" => &["-e", "-p", "--eval", "--print", "eval"],
         "php" => &["-r", "-B", "-E", "-R"],
-        "awk" | "gawk" | "mawk" | "nawk" => &["-e", "--source"],
-        "tclsh" | "wish" | "guile" | "ghci" | "irb" | "emacs" | "vim" | "vi" | "nvim" | "ed" | "ex" => {
-            &["-c", "-e", "--eval"]
-        }
+        "tclsh" | "wish" | "guile" | "ghci" | "irb" | "octave" | "sage" => &["-c", "-e", "--eval"],
         _ => return None,
     })
 }
@@ -149,7 +175,7 @@ fn shell(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[Stri
             // Without a slash, the script is also searched for in the program path.
             let arguments: Vec<Word> = words.cloned().collect();
             if let Some(entry) = reader.blocklist.hit(base_name(path), &arguments) {
-                reader.blocked(&entry, path);
+                reader.blocked(&entry, path, super::blocked::targets(base_name(path), &arguments));
             }
             reader.raise(Category::Write);
         }

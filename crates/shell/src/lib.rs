@@ -21,21 +21,31 @@
 //! The analysis helps the model and the person who reads an approval request. It is not the sandbox: an
 //! allowed program may start others, and only the sandbox sees those.
 
+mod awk;
+mod blocked;
 mod blocklist;
 mod builtins;
 mod category;
+mod effects;
 mod environment;
 mod find;
 #[doc(hidden)]
 pub mod fuzzing;
 mod git;
 mod git_settings;
+mod git_table;
 mod interpreters;
+mod launchers;
 mod needs;
 mod options;
+mod packages;
 mod programs;
 mod reader;
+mod readers;
+mod reasons;
+mod sed;
 mod source;
+mod spelling;
 mod table;
 mod tree;
 mod walk;
@@ -44,6 +54,7 @@ mod wrappers;
 
 use windlass_core::tool::Category;
 
+pub use self::blocked::{ListedCommand, Target};
 pub use self::blocklist::{BLOCKED_COMMANDS, Blocklist};
 use self::reader::Reader;
 pub use self::word::Word;
@@ -60,8 +71,14 @@ pub struct Analysis {
     pub category: Category,
     /// Reason the command must not run.
     pub refusal: Option<Refusal>,
+    /// The commands that the configuration lists, if they are the only reason for the refusal: a person may
+    /// allow them.
+    pub blocked: Vec<ListedCommand>,
+    /// Folders that parts of the command run in, besides the one it starts in; `None` if only known at run time.
+    pub folders: Vec<Option<String>>,
     write_arguments: Vec<String>,
     changes_directory: bool,
+    repositories: Vec<String>,
 }
 
 /// One program with its arguments.
@@ -159,6 +176,13 @@ impl Analysis {
     pub fn changes_directory(&self) -> bool {
         self.changes_directory
     }
+
+    /// Returns the folders in which `git` reads a repository, relative to the directory of the command; an
+    /// empty one is that directory. Reading runs the programs that the settings of the repository name, so
+    /// the command is a read only if they name none.
+    pub fn repositories(&self) -> &[String] {
+        &self.repositories
+    }
 }
 
 /// Analyses a command. Never fails: a command that cannot be parsed is refused.
@@ -168,11 +192,37 @@ pub fn analyse(command: &str, blocklist: &Blocklist) -> Analysis {
     reader.finish()
 }
 
-/// Returns true for files that discard everything written to them.
+/// Returns true for files that discard what is written to them, or are streams of the command.
 fn is_sink(path: &str) -> bool {
-    matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr" | "/dev/tty")
+    matches!(path, "/dev/null" | "/dev/stdout" | "/dev/stderr") || is_descriptor_file(path)
+}
+
+fn is_descriptor_file(path: &str) -> bool {
+    path.strip_prefix("/dev/fd/")
+        .is_some_and(|number| !number.is_empty() && number.chars().all(|c| c.is_ascii_digit()))
+}
+
+/// Returns true for devices other than the streams of the command and sources of bytes.
+fn is_device(path: &str) -> bool {
+    let plain = [
+        "/dev/stdin",
+        "/dev/zero",
+        "/dev/full",
+        "/dev/random",
+        "/dev/urandom",
+        "/dev/shm",
+    ];
+    path.starts_with("/dev/") && !is_sink(path) && !plain.contains(&path) && !path.starts_with("/dev/shm/")
 }
 
 #[cfg(test)]
 #[path = "shell_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "read_tests.rs"]
+mod read_tests;
+
+#[cfg(test)]
+#[path = "launcher_tests.rs"]
+mod launcher_tests;

@@ -1,5 +1,6 @@
 //! Access that a command cannot work without: the network, or files outside the workspace.
 
+use super::packages::{self, PackageNeeds};
 use super::{Analysis, SimpleCommand};
 use windlass_core::permission::Escalation;
 
@@ -8,13 +9,7 @@ const NETWORK: &[&str] = &[
     "curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "ncat", "netcat", "socat", "telnet", "dig",
     "host", "nslookup", "ping", "whois", "http", "https", "gh", "glab", "aws", "gcloud", "az",
 ];
-/// Programs that always download and install outside the workspace.
-const INSTALLERS: &[&str] = &[
-    "apt", "apt-get", "aptitude", "dnf", "yum", "zypper", "pacman", "apk", "brew", "port", "snap", "flatpak",
-    "nix-env", "rustup",
-];
-/// Programs that need the network or install outside the workspace only with one of these words among their
-/// arguments.
+/// Programs that need the network only with one of these words among their arguments.
 const NETWORK_WHEN: &[(&str, &[&str])] = &[(
     "git",
     &[
@@ -27,23 +22,6 @@ const NETWORK_WHEN: &[(&str, &[&str])] = &[(
         "send-email",
     ],
 )];
-const INSTALLS_WHEN: &[(&str, &[&str])] = &[
-    ("pip", &["install", "uninstall", "download"]),
-    ("pip3", &["install", "uninstall", "download"]),
-    ("gem", &["install", "uninstall", "push"]),
-    (
-        "cargo",
-        &["install", "uninstall", "publish", "login", "yank", "owner"],
-    ),
-    ("go", &["install"]),
-    (
-        "npm",
-        &["-g", "--global", "publish", "unpublish", "login", "adduser"],
-    ),
-    ("yarn", &["global", "publish", "login"]),
-    ("pnpm", &["-g", "--global", "publish", "login"]),
-];
-
 impl Analysis {
     /// Returns the access that the commands plainly need. A program that is not listed needs nothing, and
     /// fails if it does.
@@ -51,12 +29,47 @@ impl Analysis {
         let mut reach = Escalation::default();
         for command in &self.commands {
             let program = command.program.as_deref().unwrap_or_default();
-            let installs = INSTALLERS.contains(&program) || given(INSTALLS_WHEN, program, command);
-            reach.outside |= installs;
-            reach.network |= installs || NETWORK.contains(&program) || given(NETWORK_WHEN, program, command);
+            let packages = packages(command);
+            reach.outside |= packages.is_some_and(|needs| needs.outside);
+            reach.network |= packages.is_some_and(|needs| needs.network)
+                || NETWORK.contains(&program)
+                || given(NETWORK_WHEN, program, command);
         }
         reach
     }
+
+    /// Returns the hosts that the command needs, in order, if only package managers in it need the network;
+    /// otherwise none, because they are not known.
+    pub fn hosts(&self) -> Vec<&'static str> {
+        let mut hosts: Vec<&str> = Vec::new();
+        for command in &self.commands {
+            let program = command.program.as_deref().unwrap_or_default();
+            let packages = packages(command).filter(|needs| needs.network);
+            match packages {
+                Some(needs) if !needs.hosts.is_empty() => {
+                    hosts.extend(
+                        needs
+                            .hosts
+                            .iter()
+                            .filter(|host| !hosts.contains(*host))
+                            .copied()
+                            .collect::<Vec<_>>(),
+                    );
+                }
+                Some(_) => return Vec::new(),
+                None if NETWORK.contains(&program) || given(NETWORK_WHEN, program, command) => {
+                    return Vec::new();
+                }
+                None => {}
+            }
+        }
+        hosts
+    }
+}
+
+fn packages(command: &SimpleCommand) -> Option<PackageNeeds> {
+    let arguments = command.words.get(1..).unwrap_or_default();
+    packages::needs(command.program.as_deref()?, arguments)
 }
 
 fn given(table: &[(&str, &[&str])], program: &str, command: &SimpleCommand) -> bool {
@@ -80,10 +93,12 @@ mod tests {
         let network = Escalation {
             network: true,
             outside: false,
+            protected: false,
         };
         let both = Escalation {
             network: true,
             outside: true,
+            protected: false,
         };
         let cases = [
             ("ls -la", nothing),
@@ -94,7 +109,28 @@ mod tests {
             ("env A=b timeout 5 ssh host", network),
             ("pip install requests", both),
             ("npm install -g x", both),
-            ("npm install", nothing),
+            ("npm install", network),
+            ("npm test && npm run install", nothing),
+            ("npm --prefix web ci", network),
+            ("npm ls", nothing),
+            ("npx create-app x", network),
+            ("yarn", network),
+            ("yarn test", nothing),
+            ("pnpm add -g x", both),
+            ("cargo add serde", network),
+            ("cargo +nightly install x", both),
+            ("cargo --version; go version", nothing),
+            ("go get x", network),
+            ("go mod download", network),
+            ("go mod edit", nothing),
+            ("uv sync", network),
+            ("uv run pytest", nothing),
+            ("bundle", network),
+            ("bundle exec rake", nothing),
+            ("python3 -m pip install x", both),
+            ("python3 -m pytest", nothing),
+            ("cd web && env CI=1 timeout 60 npm ci", network),
+            ("apt-get install x", both),
         ];
         for (command, needs) in cases {
             assert_eq!(
@@ -103,5 +139,10 @@ mod tests {
                 "{command}"
             );
         }
+        let hosts = |command| analyse(command, &Blocklist::default()).hosts();
+        assert_eq!(hosts("npm ci && npx x"), ["registry.npmjs.org"]);
+        assert_eq!(hosts("pip install x"), ["pypi.org", "files.pythonhosted.org"]);
+        assert_eq!(hosts("npm test"), [""; 0]);
+        assert_eq!(hosts("npm ci && curl https://example.org"), [""; 0]);
     }
 }

@@ -8,14 +8,22 @@ use super::environment::{self, Effect};
 use super::tree::{self, Unreadable};
 use super::walk::Walk;
 use super::word::{Word, base_name};
-use super::{Analysis, Blocklist, Redirect, RedirectKind, Refusal, SimpleCommand, is_sink};
-use super::{builtins, category, find, interpreters, wrappers};
+use super::{
+    Analysis, Blocklist, ListedCommand, Redirect, RedirectKind, Refusal, SimpleCommand, Target, is_device,
+    is_sink,
+};
+use super::{blocked, builtins, category, find, interpreters, launchers, wrappers};
 
 const MAX_COMMANDS: usize = 200;
 /// Maximum nesting of shell texts inside the text (`sh -c "…"`).
 const MAX_NESTED: usize = 8;
 /// Maximum number of nested wrappers.
 const MAX_WRAPPERS: usize = 16;
+/// Maximum number of folders that a command may enter before they count as unknown.
+const MAX_FOLDERS: usize = 16;
+
+/// Name of the rule that refuses listed commands.
+const RULE: &str = "security.blocked_commands";
 
 /// Reserved words of bash at the start of a command. As a program name they mean that the syntax tree is
 /// wrong.
@@ -34,11 +42,52 @@ pub(super) struct Reader<'r> {
     redirects: Vec<Redirect>,
     write_arguments: Vec<String>,
     category: Category,
-    refusal: Option<Refusal>,
+    refused: Refused,
     texts: usize,
     /// True if some quoted text looks like code for an array index.
     holds_code: bool,
+    place: Place,
+    input: Inputs,
+}
+
+/// Reasons against the command.
+#[derive(Default)]
+struct Refused {
+    /// The first reason.
+    refusal: Option<Refusal>,
+    blocked: Vec<ListedCommand>,
+    /// True if something other than a listed command is refused.
+    is_unreadable: bool,
+}
+
+/// Folders that the command may be in.
+#[derive(Debug)]
+struct Place {
     directory: Directory,
+    /// The folders, relative to the first one; `None` if they are not known.
+    folders: Option<Vec<String>>,
+    /// True if `git` reads a repository in them.
+    is_read: bool,
+    /// Every folder that a part of the command runs in, as written; `None` if only known at run time.
+    entered: Vec<Option<String>>,
+}
+
+/// Code that a program takes from its standard input, and the texts that may be that input.
+#[derive(Debug, Default)]
+struct Inputs {
+    wanted: Vec<Input>,
+    texts: Vec<String>,
+}
+
+/// Kind of code in an input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Input {
+    /// A program in another language.
+    Program,
+    /// Commands of an editor or a build tool, which may run others.
+    Commands,
+    /// A script of sqlite3.
+    Sql,
 }
 
 /// Directory of the command when it writes.
@@ -59,10 +108,16 @@ impl<'r> Reader<'r> {
             redirects: Vec::new(),
             write_arguments: Vec::new(),
             category: Category::Read,
-            refusal: None,
+            refused: Refused::default(),
             texts: 0,
             holds_code: false,
-            directory: Directory::Same,
+            place: Place {
+                directory: Directory::Same,
+                folders: Some(vec![String::new()]),
+                is_read: false,
+                entered: Vec::new(),
+            },
+            input: Inputs::default(),
         }
     }
 
@@ -100,25 +155,82 @@ impl<'r> Reader<'r> {
             // The value of a variable may come from a file, and may be code.
             self.raise(Category::Write);
         }
-        if self.category != Category::Read && self.directory == Directory::Elsewhere {
+        self.judge_inputs();
+        if self.category != Category::Read && self.place.directory == Directory::Elsewhere {
             self.raise(Category::Admin);
         }
-        if self.refusal.is_some() {
+        if self.place.is_read && self.place.folders.is_none() {
+            // The settings of an unknown repository may name programs that git runs.
+            self.raise(Category::Write);
+        }
+        if self.refused.refusal.is_some() {
             self.raise(Category::Admin);
         }
         Analysis {
             commands: self.commands,
             redirects: self.redirects,
             category: self.category,
-            refusal: self.refusal,
+            refusal: self.refused.refusal,
+            blocked: if self.refused.is_unreadable {
+                Vec::new()
+            } else {
+                self.refused.blocked
+            },
+            folders: self.place.entered,
             write_arguments: self.write_arguments,
-            changes_directory: self.directory != Directory::Same,
+            changes_directory: self.place.directory != Directory::Same,
+            repositories: match self.place.folders {
+                Some(folders) if self.place.is_read => folders,
+                _ => Vec::new(),
+            },
         }
+    }
+
+    /// Judges the code that programs take from here-documents, here-strings and the text of `echo` or
+    /// `printf`.
+    fn judge_inputs(&mut self) {
+        let Inputs { wanted, mut texts } = std::mem::take(&mut self.input);
+        if wanted.is_empty() {
+            return;
+        }
+        let printing = self
+            .commands
+            .iter()
+            .filter(|command| matches!(command.program.as_deref(), Some("echo" | "printf")));
+        texts.extend(
+            printing.flat_map(|command| command.words.iter().skip(1).map(|word| word.prefix().to_owned())),
+        );
+        for text in texts {
+            let runs = wanted.iter().any(|kind| match kind {
+                Input::Program => interpreters::starts_programs(&text),
+                Input::Commands => true,
+                Input::Sql => launchers::is_running_sql(&text),
+            });
+            if runs {
+                self.foreign_code(&text, Category::Admin);
+            }
+        }
+    }
+
+    /// Records that a program takes code from its standard input.
+    pub(super) fn takes_code_from(&mut self, input: Input) {
+        self.input.wanted.push(input);
+    }
+
+    /// Records the text of a here-document or a here-string.
+    pub(super) fn note_input(&mut self, text: &str) {
+        self.input.texts.push(text.to_owned());
+    }
+
+    /// Records that `git` reads the repository of the current folder.
+    pub(super) fn reads_repository(&mut self) {
+        self.place.is_read = true;
     }
 
     /// Refuses the whole command; the first reason is kept.
     pub(super) fn refuse(&mut self, rule: &str, why: String) {
-        self.refusal.get_or_insert_with(|| Refusal {
+        self.refused.is_unreadable |= rule != RULE;
+        self.refused.refusal.get_or_insert_with(|| Refusal {
             rule: rule.to_owned(),
             message: format!("Refused ({rule}): {why}"),
         });
@@ -149,14 +261,21 @@ impl<'r> Reader<'r> {
         );
     }
 
-    pub(super) fn blocked(&mut self, entry: &str, shown: &str) {
+    /// Records a listed command, as it appears in the text, and what it would act on.
+    pub(super) fn blocked(&mut self, entry: &str, shown: &str, targets: Vec<Target>) {
+        let would_run = if shown.starts_with(entry) {
+            String::new()
+        } else {
+            format!(", and `{shown}` would run it")
+        };
         self.refuse(
-            "security.blocked_commands",
-            format!(
-                "`{entry}` is blocked (security.blocked_commands), and `{shown}` would run it. {}",
-                instead(entry)
-            ),
+            RULE,
+            format!("`{entry}` is blocked{would_run}. {}", instead(entry)),
         );
+        self.refused.blocked.push(ListedCommand {
+            entry: entry.to_owned(),
+            targets,
+        });
     }
 
     /// Returns true if a program is refused whatever its arguments.
@@ -168,7 +287,7 @@ impl<'r> Reader<'r> {
     pub(super) fn foreign_code(&mut self, code: &str, needs: Category) {
         if let Some(entry) = self.blocklist.named_in(code) {
             let short: String = code.chars().take(60).collect();
-            self.blocked(&entry, &short);
+            self.blocked(&entry, &short, vec![Target::Unknown]);
         }
         self.raise(needs);
     }
@@ -180,7 +299,30 @@ impl<'r> Reader<'r> {
     }
 
     pub(super) fn moves(&mut self, to: Directory) {
-        self.directory = self.directory.max(to);
+        self.place.directory = self.place.directory.max(to);
+    }
+
+    /// Records that a command enters a folder.
+    pub(super) fn enters(&mut self, folder: &Word) {
+        let path = folder.value().filter(|_| !folder.is_glob());
+        let below = path.is_some_and(|path| path.is_empty() || builtins::is_below(path));
+        self.moves(if below {
+            Directory::Below
+        } else {
+            Directory::Elsewhere
+        });
+        let entered = folder.fixed().filter(|path| !path.starts_with(['-', '+']));
+        self.place.entered.push(entered.map(str::to_owned));
+        let known = path.filter(|path| !path.starts_with(['~', '-', '+']));
+        let entered = self.place.folders.take().zip(known).map(|(mut folders, path)| {
+            // The command may still be in any folder that it was in before.
+            let inner: Vec<String> = folders.iter().map(|folder| joined(folder, path)).collect();
+            folders.extend(inner);
+            folders.sort();
+            folders.dedup();
+            folders
+        });
+        self.place.folders = entered.filter(|folders| folders.len() <= MAX_FOLDERS);
     }
 
     /// Records an assignment written as `NAME=value`.
@@ -219,10 +361,8 @@ impl<'r> Reader<'r> {
             Some(target) if writes && target.starts_with("/dev/") && !is_sink(target) => {
                 self.raise(Category::Admin);
             }
-            // bash opens network connections through these paths.
-            Some(target) if target.starts_with("/dev/tcp/") || target.starts_with("/dev/udp/") => {
-                self.raise(Category::Admin);
-            }
+            // bash opens network connections through some of these paths, and a terminal belongs to the user.
+            Some(target) if is_device(target) => self.raise(Category::Admin),
             Some(target) if writes && !is_sink(target) => self.raise(Category::Write),
             None if writes => self.raise(Category::Write),
             _ => {}
@@ -232,8 +372,15 @@ impl<'r> Reader<'r> {
 
     /// Records a simple command, and every command that it starts in turn.
     pub(super) fn simple(&mut self, words: Vec<Word>, assignments: Vec<String>, via: &[String]) {
+        // For the built-in `read`, word splitting is the only effect of this variable.
+        let splits = matches!(
+            words.first().and_then(Word::fixed),
+            Some("read" | "mapfile" | "readarray")
+        );
         for assignment in &assignments {
-            self.assigned(assignment);
+            if !(splits && assignment.starts_with("IFS=")) {
+                self.assigned(assignment);
+            }
         }
         if self.commands.len() >= MAX_COMMANDS || via.len() > MAX_WRAPPERS {
             self.too_complex();
@@ -266,9 +413,15 @@ impl<'r> Reader<'r> {
         let arguments = words.get(1..).unwrap_or_default().to_vec();
         let text = self.push(Some(program.clone()), words, assignments, via);
         if let Some(entry) = self.blocklist.hit(&program, &arguments) {
-            self.blocked(&entry, &text);
+            self.blocked(&entry, &text, blocked::targets(&program, &arguments));
         }
-        if !path.contains('/') && self.functions.contains(&path) {
+        if path.contains('/') && !category::is_standard_path(&path, &program) {
+            // A file with the name of a known program may be anything.
+            self.raise(Category::Write);
+        }
+        if via.is_empty() && self.functions.contains(&path) {
+            // The function was judged where it is defined, but it may be defined only in another shell.
+            self.raise(Category::Write);
             return;
         }
         let mut via = via.to_vec();
@@ -278,7 +431,7 @@ impl<'r> Reader<'r> {
             || find::read(self, &program, &arguments, &via)
             || interpreters::read(self, &program, &arguments, &via);
         if !understood {
-            category::judge(self, &path, &program, &arguments);
+            category::judge(self, &path, &program, &arguments, &via);
         }
     }
 
@@ -316,6 +469,14 @@ impl<'r> Reader<'r> {
             assignments,
         });
         text
+    }
+}
+
+fn joined(folder: &str, path: &str) -> String {
+    match folder {
+        "" => path.to_owned(),
+        _ if path.starts_with('/') => path.to_owned(),
+        _ => format!("{folder}/{path}"),
     }
 }
 

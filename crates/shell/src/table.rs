@@ -31,10 +31,10 @@ pub(super) enum Kind {
 
 /// Launchers whose options are not known here. They need approval, and must not name a blocked command.
 pub(super) const LAUNCHERS: &str = "at batch bwrap capsh catchsegv choom chpst chrt cpulimit daemonize \
-    dbus-run-session direnv docker podman entr expect fakechroot fakeroot firejail gdb gosu hyperfine i386 kubectl \
-    linux32 linux64 ltrace nix-shell nsenter numactl parallel perf pkexec prlimit proot proxychains proxychains4 rlwrap \
+    busctl cgexec dbus-run-session dbus-send devenv direnv docker doppler dotenv dotenvx dtach podman entr fakechroot fakeroot firejail gdbus gosu hyperfine i386 kubectl \
+    linux32 linux64 ltrace mise nix nix-shell nsenter op numactl parallel perf pkexec prlimit proot proxychains proxychains4 reptyr rlwrap \
     run-parts runcon runuser screen setarch setpriv ssh-agent start-stop-daemon su-exec systemd-run taskset tini tmux \
-    torsocks unbuffer valgrind vmtouch x86_64 xvfb-run ld.so ld-linux-x86-64.so.2 ld-linux-aarch64.so.1";
+    torsocks valgrind vmtouch x86_64 xvfb-run ld.so ld-linux-x86-64.so.2 ld-linux-aarch64.so.1";
 
 const fn row(
     name: &'static str,
@@ -111,6 +111,18 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
         Kind::Environment,
     ),
     row("doas", "-n -s -L -u: -C:", 0, Admin, Kind::Words),
+    row("cross-env", "", 0, Write, Kind::Environment),
+    row("ccache", "-s -z -c -C -p -v", 0, Write, Kind::Words),
+    row(
+        "sccache",
+        "-s -z --show-stats --start-server --stop-server",
+        0,
+        Write,
+        Kind::Words,
+    ),
+    row("bear", "-o: -a --output: --append", 0, Write, Kind::Words),
+    row("eatmydata", "", 0, Write, Kind::Words),
+    row("faketime", "-f -m", 1, Write, Kind::Words),
     row("busybox", "", 0, Read, Kind::Words),
     row("toybox", "", 0, Read, Kind::Words),
     row("chronic", "-v -e", 0, Read, Kind::Words),

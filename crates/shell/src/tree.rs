@@ -65,10 +65,15 @@ fn grow(text: &str) -> Result<Tree, Unreadable> {
     };
     // The scanner calls the C library to classify digits, which reads past its table for characters above
     // 255. bash treats those as letters of a word, so letters are substituted for them.
-    let bytes: Vec<u8> = text
+    let mut bytes: Vec<u8> = text
         .bytes()
         .map(|byte| if byte.is_ascii() { byte } else { b'Z' })
         .collect();
+    for at in dashes_before_documents(text) {
+        if let Some(byte) = bytes.get_mut(at) {
+            *byte = b'Z';
+        }
+    }
     parser
         .parse_with_options(
             &mut |at, _| bytes.get(at..).unwrap_or_default(),
@@ -76,6 +81,21 @@ fn grow(text: &str) -> Result<Tree, Unreadable> {
             Some(ParseOptions::new().progress_callback(&mut progress)),
         )
         .ok_or(Unreadable::TooComplex)
+}
+
+/// Returns the positions of words that are a lone dash before a here-document, as in `python3 - <<EOF`. The
+/// scanner drops that dash; as a letter it is the word that bash sees.
+fn dashes_before_documents(text: &str) -> Vec<usize> {
+    let blank = |c: char| matches!(c, ' ' | '\t');
+    let starts = text.match_indices("<<").map(|(at, _)| at);
+    starts
+        .filter_map(|at| {
+            let before = text.get(..at)?;
+            let word = before.trim_end_matches(blank);
+            let rest = word.strip_suffix('-')?;
+            (word.len() < before.len() && rest.ends_with(blank)).then_some(rest.len())
+        })
+        .collect()
 }
 
 fn syntax<T>(what: impl Into<String>) -> Result<T, Unreadable> {

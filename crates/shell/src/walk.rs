@@ -36,7 +36,7 @@ struct Collected<'t> {
 }
 
 impl Walk<'_, '_> {
-    /// Collects the functions that a text defines, so that calls to them are recognised.
+    /// Refuses functions that a text defines anywhere with the name of a program.
     pub(super) fn functions(&mut self, node: Node<'_>) {
         if node.kind() == "function_definition"
             && let Some(name) = node.child_by_field_name("name")
@@ -51,7 +51,6 @@ impl Walk<'_, '_> {
                     format!("`{name}` is redefined as a function, which hides the effect of later commands. Use a name that is not a program's."),
                 );
             }
-            self.reader.functions.insert(name);
         }
         for child in children(node) {
             self.functions(child);
@@ -61,8 +60,11 @@ impl Walk<'_, '_> {
     /// Visits a node and all its descendants.
     pub(super) fn visit(&mut self, node: Node<'_>) {
         match node.kind() {
-            "command" | "declaration_command" | "unset_command" => self.command(&[node]),
-            "variable_assignment" | "variable_assignments" => self.assignments(node),
+            "command" | "declaration_command" | "unset_command" | "variable_assignment" => {
+                self.command(&[node]);
+            }
+            // One command: bash takes `a-b=c` and everything after it as words.
+            "variable_assignments" => self.command(&children(node)),
             "redirected_statement" => self.redirected(node),
             "file_redirect" => {
                 let mut collected = Collected::default();
@@ -75,6 +77,13 @@ impl Walk<'_, '_> {
                 }
             }
             "expansion" => self.expansion(node),
+            "function_definition" => {
+                // Known from here on: a call further up runs a program of that name.
+                if let Some(name) = node.child_by_field_name("name") {
+                    self.reader.functions.insert(text_of(name, self.text).to_owned());
+                }
+                self.each(node);
+            }
             "for_statement" => {
                 if let Some(name) = node.child_by_field_name("variable") {
                     self.reader.assigned(&format!("{}=?", text_of(name, self.text)));
@@ -93,7 +102,14 @@ impl Walk<'_, '_> {
                 self.reader.evaluates |= self.compares_numbers(node);
                 self.each(node);
             }
+            "herestring_redirect" => {
+                self.reader.note_input(text_of(node, self.text));
+                self.each(node);
+            }
             "raw_string" | "ansi_c_string" | "heredoc_body" => {
+                if node.kind() == "heredoc_body" {
+                    self.reader.note_input(text_of(node, self.text));
+                }
                 self.reader.note_literal(text_of(node, self.text));
                 self.each(node);
             }
@@ -124,16 +140,6 @@ impl Walk<'_, '_> {
     fn unclear(&mut self, what: &str) {
         self.reader
             .unparsed(&format!("{what} cannot be read with certainty"));
-    }
-
-    fn assignments(&mut self, node: Node<'_>) {
-        if node.kind() == "variable_assignments" {
-            for child in children(node) {
-                self.assignments(child);
-            }
-        } else {
-            self.command(&[node]);
-        }
     }
 
     fn expansion(&mut self, node: Node<'_>) {

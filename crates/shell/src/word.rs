@@ -56,6 +56,11 @@ impl Word {
         self.value.is_none() && (self.prefix.is_empty() || self.prefix.starts_with('-'))
     }
 
+    /// Returns true if the word starts with a pattern, so that it may expand to any file name.
+    pub(super) fn starts_with_pattern(&self) -> bool {
+        self.glob && self.prefix.starts_with(['*', '?', '['])
+    }
+
     /// Returns true if the word's known prefix starts with `start`.
     pub(super) fn starts_with(&self, start: char) -> bool {
         self.prefix.starts_with(start)
@@ -74,9 +79,11 @@ impl Word {
     /// Returns the word in its canonical spelling.
     pub(super) fn text(&self) -> String {
         match &self.value {
-            Some(value) if self.glob => value.clone(),
-            Some(value) => quoted(value),
-            None => self.source.clone(),
+            Some(value) if self.glob && value.chars().all(|c| is_plain(c) || "*?[]!".contains(c)) => {
+                value.clone()
+            }
+            Some(value) if !self.glob => quoted(value),
+            _ => self.source.clone(),
         }
     }
 
@@ -164,12 +171,16 @@ pub(super) fn base_name(path: &str) -> &str {
 
 /// Quotes a value for a shell.
 pub(super) fn quoted(value: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "_-./:=@%+,~^".contains(c);
-    if !value.is_empty() && value.chars().all(plain) || matches!(value, "{}" | "!" | "[" | "]") {
+    if !value.is_empty() && value.chars().all(is_plain) || matches!(value, "{}" | "!" | "[" | "]") {
         value.to_owned()
     } else {
         format!("'{}'", value.replace('\'', r"'\''"))
     }
+}
+
+/// Returns true if a character needs no quotes.
+fn is_plain(c: char) -> bool {
+    c.is_alphanumeric() || "_-./:=@%+,~^".contains(c)
 }
 
 fn is_glob(pieces: &[Piece]) -> bool {

@@ -5,7 +5,7 @@ use windlass_core::tool::Category;
 use super::builtins::joined;
 use super::environment::split_assignment;
 use super::options::{self, Given};
-use super::reader::{Directory, Reader};
+use super::reader::Reader;
 use super::table::{Kind, LAUNCHERS, WRAPPERS, Wrapper};
 use super::word::Word;
 
@@ -27,9 +27,15 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
     reader.raise(wrapper.needs);
     match options::parse(wrapper.grammar, arguments) {
         Ok((given, rest)) => wrapped(reader, wrapper, &given, rest, via),
-        Err(word) => reader.unknown_program(&format!("{program} {word}")),
+        Err(unclear) => reader.unknown_program(&format!("{program} {}", unclear.word())),
     }
     true
+}
+
+/// Returns true if a program runs the command in its arguments.
+pub(super) fn is_wrapper(program: &str) -> bool {
+    LAUNCHERS.split_whitespace().any(|name| name == program)
+        || WRAPPERS.iter().any(|wrapper| wrapper.name == program)
 }
 
 fn option<'g>(given: &'g [Given], names: &[&str]) -> Option<&'g Given> {
@@ -41,8 +47,10 @@ fn option<'g>(given: &'g [Given], names: &[&str]) -> Option<&'g Given> {
 
 fn wrapped(reader: &mut Reader<'_>, wrapper: &Wrapper, given: &[Given], rest: &[Word], via: &[String]) {
     let program = wrapper.name;
-    if option(given, &["C", "chdir", "D"]).is_some() && matches!(program, "env" | "sudo") {
-        reader.moves(Directory::Elsewhere);
+    if matches!(program, "env" | "sudo")
+        && let Some(given) = option(given, &["C", "chdir", "D"])
+    {
+        reader.enters(given.value.as_ref().unwrap_or(&Word::unknown("?", false)));
     }
     if matches!(program, "time" | "gtime" | "strace")
         && let Some(path) = option(given, &["o", "output"]).and_then(|given| given.value.as_ref())
@@ -106,6 +114,9 @@ fn text(reader: &mut Reader<'_>, words: &[Word], via: &[String]) {
 }
 
 fn environment(reader: &mut Reader<'_>, program: &str, given: &[Given], rest: &[Word], via: &[String]) {
+    if program == "env" {
+        cleared(reader, given);
+    }
     if let Some(split) = option(given, &["S", "split-string"]).filter(|_| program == "env") {
         let parts = split.value.as_ref().and_then(Word::fixed);
         match parts.filter(|text| !text.contains(['\'', '"', '\\', '$', '#'])) {
@@ -137,6 +148,21 @@ fn environment(reader: &mut Reader<'_>, program: &str, given: &[Given], rest: &[
         }
     }
     reader.simple(words.to_vec(), assignments, via);
+}
+
+/// Judges the options of `env` that take variables away, such as those that keep a read from starting other
+/// programs.
+fn cleared(reader: &mut Reader<'_>, given: &[Given]) {
+    for option in given {
+        match option.name.as_str() {
+            "" | "i" | "ignore-environment" => reader.raise(Category::Write),
+            "u" | "unset" => {
+                let name = option.value.as_ref().and_then(Word::fixed).unwrap_or("?");
+                reader.assigned(&format!("{name}=?"));
+            }
+            _ => {}
+        }
+    }
 }
 
 fn more_arguments(reader: &mut Reader<'_>, given: &[Given], rest: &[Word], via: &[String]) {

@@ -4,7 +4,6 @@ mod parse;
 mod reader;
 mod reply;
 mod template;
-mod tree;
 mod when;
 
 use std::path::{Path, PathBuf};

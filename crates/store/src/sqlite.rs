@@ -11,6 +11,7 @@ mod find;
 mod fragments;
 mod lease;
 mod opening;
+mod process;
 mod read;
 mod schema;
 mod writer;
@@ -63,11 +64,7 @@ impl SqliteStore {
     fn start(path: &Path, clock: Arc<dyn Clock>, folder: Option<Arc<TempDir>>) -> Result<Self, LogError> {
         connection::make_folder(path)?;
         let file = path.to_owned();
-        let (writer, opening) = Writer::start(move || {
-            let connection = connection::open(&file)?;
-            schema::migrate(&connection)?;
-            Ok(connection)
-        })?;
+        let (writer, opening) = Writer::start(move || connection::open(&file))?;
         Ok(Self {
             writer,
             readers: Readers::new(path, opening),

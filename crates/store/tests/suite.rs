@@ -6,6 +6,7 @@ mod suite {
     mod blobs;
     mod books;
     mod care;
+    mod content;
     mod exchanges;
     mod leases;
     mod log;

@@ -9,6 +9,7 @@
 //!   returns the visible screen.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
 //! - [`SimServer`]: the simulated model on its own thread, with its request log.
+//! - [`FakeEnv`]: the environment of a session, for tests of the service without settings and models.
 //! - [`eventually`] and [`processes_with`]: wait for a condition, search the process table.
 //!
 //! ```no_run
@@ -25,6 +26,8 @@
 //! The test kit panics where a product would return an error, because a test has no caller to return it to.
 
 mod corpus;
+mod fake_checkpoints;
+mod fake_env;
 mod output;
 mod process;
 mod run;
@@ -35,6 +38,8 @@ mod wait;
 mod workspace;
 
 pub use self::corpus::failing_inputs;
+pub use self::fake_checkpoints::{FakeCheckpoints, Takeover};
+pub use self::fake_env::{EnvKit, FakeEnv, FakeFactory};
 pub use self::output::Output;
 pub use self::process::processes_with;
 pub use self::run::{Run, Running};

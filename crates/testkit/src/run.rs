@@ -1,6 +1,7 @@
 //! One start of the binary.
 
 use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -90,6 +91,13 @@ impl Run {
     #[must_use]
     pub fn without(mut self, name: &str) -> Self {
         self.command.env_remove(name);
+        self
+    }
+
+    /// Runs the binary as this user and group, which only root can.
+    #[must_use]
+    pub fn user(mut self, user: u32) -> Self {
+        self.command.uid(user).gid(user);
         self
     }
 

@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tempfile::TempDir;
 use windlass_sim::Protocol;
@@ -10,6 +12,9 @@ use crate::{Run, SimServer, must};
 
 /// All wires, for tests that must pass on each.
 pub const WIRES: [Protocol; 3] = [Protocol::Anthropic, Protocol::Chat, Protocol::Responses];
+
+/// User and group without files of their own, `nobody` on most systems.
+const ORDINARY_USER: u32 = 65534;
 
 /// Returns the name of a wire in the settings.
 pub fn settings_name(wire: Protocol) -> &'static str {
@@ -21,10 +26,16 @@ pub fn settings_name(wire: Protocol) -> &'static str {
 }
 
 /// A temporary folder with a project, a home and a `WINDLASS_HOME`, and the binary that runs there.
+///
+/// When it is dropped, `windlass db check` must find no problem in the database of its runs, unless the test
+/// [damaged](Self::expect_damage) it.
 #[derive(Debug)]
 pub struct Workspace {
     root: TempDir,
     binary: PathBuf,
+    /// User that runs the binary, if it is not the one that runs the tests.
+    user: Option<u32>,
+    is_damaged: AtomicBool,
 }
 
 impl Workspace {
@@ -38,11 +49,18 @@ impl Workspace {
         let workspace = Self {
             root,
             binary: binary.into(),
+            user: None,
+            is_damaged: AtomicBool::new(false),
         };
         for folder in [workspace.path(), workspace.user_home(), workspace.home()] {
             must(fs::create_dir_all(folder), "create a folder");
         }
         workspace
+    }
+
+    /// Declares that the test damages the database, or puts something else in its place.
+    pub fn expect_damage(&self) {
+        self.is_damaged.store(true, Ordering::Relaxed);
     }
 
     /// Returns the project folder, in which runs start.
@@ -101,6 +119,21 @@ impl Workspace {
         ));
     }
 
+    /// Makes runs from now on those of an ordinary user who owns everything written so far. Changes nothing if
+    /// the tests are not run by root, who may use every file.
+    pub fn give_to_ordinary_user(&mut self) {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        // Copied by another process: a file that this one has open for writing cannot be run.
+        let copy = self.root.path().join("windlass");
+        let copied = Command::new("cp").arg(&self.binary).arg(&copy).status();
+        assert!(must(copied, "run cp").success(), "the binary can be copied");
+        self.binary = copy;
+        give(self.root.path());
+        self.user = Some(ORDINARY_USER);
+    }
+
     /// Creates a run of the binary in the project folder, with a clean environment.
     pub fn run(&self, args: &[&str]) -> Run {
         self.prepared(Run::new(&self.binary, args))
@@ -117,9 +150,34 @@ impl Workspace {
     }
 
     fn prepared(&self, run: Run) -> Run {
+        let run = match self.user {
+            Some(user) => run.user(user),
+            None => run,
+        };
         run.cwd(self.path())
             .env("HOME", &self.user_home().display().to_string())
             .env("WINDLASS_HOME", &self.home().display().to_string())
+    }
+}
+
+/// Gives a file, or a folder with everything in it, to the ordinary user.
+fn give(path: &Path) {
+    let owner = Some(ORDINARY_USER);
+    must(std::os::unix::fs::lchown(path, owner, owner), "change an owner");
+    let is_folder = must(fs::symlink_metadata(path), "look at a file").is_dir();
+    if is_folder {
+        for entry in must(fs::read_dir(path), "list a folder") {
+            give(&must(entry, "list a folder").path());
+        }
+    }
+}
+
+impl Drop for Workspace {
+    fn drop(&mut self) {
+        let has_database = self.home().join("data").join("windlass.db").exists();
+        if has_database && !self.is_damaged.load(Ordering::Relaxed) && !std::thread::panicking() {
+            self.run(&["db", "check"]).output().assert_code(0);
+        }
     }
 }
 

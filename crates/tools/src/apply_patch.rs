@@ -13,6 +13,8 @@ mod search;
 mod source;
 mod unified;
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::Deserialize;
 use windlass_core::tool::{
@@ -69,14 +71,18 @@ impl Tool for ApplyPatch {
                 }
             }
             all.refusal = all.refusal.or(one.refusal);
-            all.protected |= one.protected;
+            all.escalation.outside |= one.escalation.outside;
+            all.escalation.protected |= one.escalation.protected;
+            all.places.extend(one.places);
         }
         all
     }
 
     fn preview(&self, input: &ApplyPatchInput, execution: &ExecutionContext) -> Option<String> {
         let patches = parse::parse(&input.patch).ok()?;
-        let plan = Plan::make(&self.workspace.files(), &self.ledger, execution, &patches).ok()?;
+        let places = Arc::new(self.judge(input).places);
+        let roots = self.workspace.files().judged(&places);
+        let plan = Plan::make(&roots, &self.ledger, execution, &patches).ok()?;
         Some(report::diff(&plan))
     }
 
@@ -94,7 +100,7 @@ impl Tool for ApplyPatch {
     }
 
     async fn run(&self, input: ApplyPatchInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
-        let (ledger, roots) = (self.ledger.clone(), self.workspace.files());
+        let (ledger, roots) = (self.ledger.clone(), self.workspace.files_of(&cx));
         blocking::change(move || {
             let patches = parse::parse(&input.patch)
                 .map_err(|error: PatchError| ToolError::Invalid(format!("{error} Nothing was changed.")))?;

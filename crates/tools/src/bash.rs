@@ -1,5 +1,6 @@
 //! `bash`: runs a command with everything it starts, and ends the whole process tree on request.
 
+mod blocked;
 mod capture;
 mod follow;
 mod job;
@@ -8,6 +9,7 @@ mod live;
 mod notes;
 mod output;
 mod pipe;
+mod repository;
 mod shell;
 mod terminal;
 
@@ -35,9 +37,8 @@ use crate::ToolsConfig;
 use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
-use windlass_sandbox::CommandSandbox;
-use windlass_sandbox::Workspace;
 use windlass_sandbox::process::Tree;
+use windlass_sandbox::{Access, CommandSandbox, Reached, Workspace, reading_environment};
 use windlass_shell::{Analysis, Blocklist, analyse};
 
 /// Maximum timeout that a call may request.
@@ -46,6 +47,11 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
 pub(crate) const KILL_TIME: Duration = Duration::from_secs(10);
 /// Time to watch the start of a background command.
 const FIRST_LOOK: Duration = Duration::from_secs(1);
+/// Note after the sandbox's launcher ended by itself.
+const RESTARTED: &str =
+    "[the sandbox had ended, with everything that still ran in it, and was started again]";
+/// Reason for asking about a reading git command.
+const RUNS_SETTINGS: &str = "the settings of this repository name programs that git runs";
 /// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
@@ -70,6 +76,9 @@ pub(crate) struct BashInput {
     /// settings and hooks. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     outside: bool,
+    /// It changes files although it looks as if it only reads them.
+    #[serde(default, deserialize_with = "null_is_default")]
+    write: bool,
     /// Returns at once and leaves it running, without a time limit unless one is given; bash_job reads and ends it.
     #[serde(default, deserialize_with = "null_is_default")]
     background: bool,
@@ -82,9 +91,21 @@ pub(crate) struct BashInput {
 #[derive(Debug)]
 struct Judged {
     analysis: Analysis,
+    category: Category,
     escalation: Escalation,
     /// Reasons to ask because of files that other programs run by themselves.
     protected: Vec<String>,
+    /// Hosts that network access is limited to; empty for all.
+    hosts: Vec<String>,
+    /// True if git would run programs that the settings of a repository name.
+    runs_settings: bool,
+}
+
+impl Judged {
+    /// Returns the access of the command. A command that was judged to read gets no more than that.
+    fn access(&self) -> Access {
+        Access::of(self.category, self.escalation).limited_to(self.hosts.clone())
+    }
 }
 
 /// The tool.
@@ -118,10 +139,27 @@ impl Bash {
             let protected = self.protected(&analysis);
             let mut escalation = self.escalation(input, &analysis);
             // With approval, such a command may change those files.
-            escalation.outside |= !protected.is_empty();
+            escalation.protected = !protected.is_empty();
+            escalation.outside |= escalation.protected;
+            let cwd = self.workspace.working_directory().current();
+            let mut folders = analysis.repositories().iter().map(|folder| cwd.join(folder));
+            let runs_settings = folders.any(|folder| repository::names_programs(&folder));
+            let category = match analysis.category {
+                _ if escalation.outside => Category::Admin,
+                Category::Read if input.write || runs_settings => Category::Write,
+                category => category,
+            };
+            // A call that asks for the network gets all of it, if the user agrees.
+            let hosts = match input.network {
+                true => Vec::new(),
+                false => analysis.hosts().into_iter().map(str::to_owned).collect(),
+            };
             Judged {
                 analysis,
+                category,
+                hosts,
                 escalation,
+                runs_settings,
                 protected,
             }
         })
@@ -141,6 +179,7 @@ impl Bash {
         Escalation {
             network: input.network || needs.network,
             outside: input.outside || needs.outside || leaves(),
+            protected: false,
         }
     }
 
@@ -161,12 +200,12 @@ impl Bash {
     async fn run_in_background(
         &self,
         input: &BashInput,
-        escalation: Escalation,
+        access: &Access,
         limit: Option<Duration>,
         cx: &ToolContext,
     ) -> Result<ToolOutput, ToolError> {
         let sandbox = Arc::clone(&self.sandbox);
-        let start = || self.start(input, escalation, cx);
+        let start = || self.start(input, access, cx);
         let job = self.jobs.begin(&input.command, limit, sandbox, start)?;
         job.wait_for_end(FIRST_LOOK, &cx.cancel).await;
         let output = answer(&job, NO_OUTPUT);
@@ -178,14 +217,16 @@ impl Bash {
     }
 
     /// Returns hints for a model whose command failed or was blocked.
-    fn hints(&self, finished: &Finished, escalation: Escalation, analysis: &Analysis) -> Vec<&'static str> {
+    fn hints(&self, finished: &Finished, access: &Access, analysis: &Analysis) -> Vec<&'static str> {
         let failed = finished.exit_code != Some(0);
         let content = &finished.content;
-        let sandbox = self.sandbox.hint(escalation, content).filter(|_| failed);
+        let sandbox = self.sandbox.hint(access, content).filter(|_| failed);
         let silent = failed || content == NO_OUTPUT;
+        let restarted = self.sandbox.was_restarted(access).then_some(RESTARTED);
         let terminal = terminal::is_missed(content) || (silent && terminal::is_wanted(analysis));
         sandbox
             .into_iter()
+            .chain(restarted)
             .chain(terminal.then_some(terminal::NOTE))
             .collect()
     }
@@ -193,7 +234,7 @@ impl Bash {
     fn start(
         &self,
         input: &BashInput,
-        escalation: Escalation,
+        access: &Access,
         cx: &ToolContext,
     ) -> Result<(Tree, Receiver), ToolError> {
         let execution = &cx.execution;
@@ -202,14 +243,13 @@ impl Bash {
             .find(execution.env.get("PATH").map_or("", String::as_str))
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(&input.command);
-        let started = self.sandbox.spawn(
-            escalation,
-            cx.confirmed,
-            &shell.program,
-            &arguments,
-            &execution.cwd,
-            &execution.env,
-        );
+        let mut env = execution.env.clone();
+        if access.reads_only {
+            reading_environment(&mut env);
+        }
+        let started = self
+            .sandbox
+            .spawn(access, &shell.program, &arguments, &execution.cwd, &env);
         started.map_err(|error| {
             self.shells.forget();
             not_started(&error, &shell, cx)
@@ -226,23 +266,24 @@ impl Tool for Bash {
     }
 
     fn judge(&self, input: &BashInput) -> Judgement {
-        let Judged {
-            analysis,
-            escalation,
-            protected,
-        } = self.judged(input);
-        let pieces = analysis.pieces().into_iter();
+        let judged = self.judged(input);
+        let analysis = &judged.analysis;
+        let pieces = analysis.pieces().into_iter().map(Subject::Command);
+        let spellings = analysis.spellings().into_iter().map(Subject::Spelling);
         let mut judgement = Judgement {
-            category: analysis.category,
-            subjects: pieces.map(Subject::Command).collect(),
+            subjects: pieces.chain(spellings).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
-            reasons: protected.clone(),
-            protected: !protected.is_empty(),
+            reasons: [judged.protected.clone(), analysis.reasons()].concat(),
+            ..Judgement::of(judged.category)
         };
-        if escalation.outside {
-            judgement.category = Category::Admin;
+        judgement.escalation.protected = judged.escalation.protected;
+        if judged.runs_settings && analysis.category == Category::Read {
+            judgement.reasons.push(RUNS_SETTINGS.to_owned());
         }
-        self.sandbox.judge(*escalation, &mut judgement);
+        if !analysis.blocked.is_empty() {
+            blocked::judge(&self.workspace, analysis, &mut judgement);
+        }
+        self.sandbox.judge(&judged.access(), &mut judgement);
         judgement
     }
 
@@ -271,17 +312,15 @@ impl Tool for Bash {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
-        let Judged {
-            analysis, escalation, ..
-        } = self.judged(&input);
-        let escalation = *escalation;
+        let judged = self.judged(&input);
+        let (analysis, access) = (&judged.analysis, judged.access().confirmed(cx.confirmed));
         if input.background {
-            return self.run_in_background(&input, escalation, limit, &cx).await;
+            return self.run_in_background(&input, &access, limit, &cx).await;
         }
         let limit = limit.map_or(self.timeout, |limit| limit.min(MAX_TIMEOUT));
-        let (tree, pipe) = self.start(&input, escalation, &cx)?;
+        let (tree, pipe) = self.start(&input, &access, &cx)?;
         let mut finished = finish(tree, pipe, limit, &self.keeping, &cx).await?;
-        for note in self.hints(&finished, escalation, analysis) {
+        for note in self.hints(&finished, &access, analysis) {
             finished.content.push('\n');
             finished.content.push_str(note);
         }
@@ -291,6 +330,11 @@ impl Tool for Bash {
             "duration_ms": finished.duration_ms,
             "truncated": finished.truncated,
         });
+        note_hosts(
+            &self.sandbox.take_reached(&access),
+            &mut details,
+            &mut finished.content,
+        );
         if let (Some(description), Some(map)) = (input.description, details.as_object_mut()) {
             map.insert("description".to_owned(), description.into());
         }
@@ -299,6 +343,27 @@ impl Tool for Bash {
             kept: finished.kept,
             ..ToolOutput::text(finished.content).with_details(details)
         })
+    }
+}
+
+/// Adds the hosts that a command asked for to its result.
+fn note_hosts(asked: &[Reached], details: &mut serde_json::Value, content: &mut String) {
+    let hosts = |allowed: bool| -> Vec<&str> {
+        let these = asked.iter().filter(|one| one.allowed == allowed);
+        these.map(|one| one.host.as_str()).collect()
+    };
+    let (reached, refused) = (hosts(true), hosts(false));
+    if let (false, Some(map)) = (asked.is_empty(), details.as_object_mut()) {
+        map.insert(
+            "hosts".to_owned(),
+            json!({ "reached": reached, "refused": refused }),
+        );
+    }
+    if !refused.is_empty() {
+        content.push_str(&format!(
+            "\n[not reached: {}; a call with network: true asks the user for the whole network]",
+            refused.join(", ")
+        ));
     }
 }
 

@@ -39,10 +39,10 @@ mod last_good;
 mod outline;
 mod parameter;
 mod problem;
+mod project_check;
 mod reader;
 mod template;
 mod tool;
-mod tree;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,6 +56,7 @@ pub(crate) use self::fuzz::fuzz;
 pub use self::last_good::{LastGood, Refresh};
 pub use self::outline::Outline;
 pub use self::problem::{DeclarationError, DeclarationProblem};
+pub use self::project_check::ProjectCheck;
 use self::tool::DeclaredTool;
 use crate::ToolsConfig;
 

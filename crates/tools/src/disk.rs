@@ -48,7 +48,9 @@ impl From<PathDenied> for DiskError {
         match error {
             PathDenied::System { source, .. } => source.into(),
             PathDenied::Raced(_) => Self::Raced,
-            denied @ (PathDenied::Denied(_) | PathDenied::Outside(_)) => Self::Denied(denied.to_string()),
+            denied @ (PathDenied::Denied(_) | PathDenied::Outside(_) | PathDenied::Moved { .. }) => {
+                Self::Denied(denied.to_string())
+            }
         }
     }
 }
@@ -109,7 +111,8 @@ pub(crate) fn open_at(place: &Place<'_>) -> Result<Opened, DiskError> {
     regular(FileType::from_raw_mode(found.st_mode))?;
     let file = place.file(OpenMode::Read)?;
     let data = file.metadata()?;
-    regular(FileType::from_raw_mode(data.mode()))?;
+    let found = rustix::fs::fstat(&file).map_err(io::Error::from)?;
+    regular(FileType::from_raw_mode(found.st_mode))?;
     Ok(Opened {
         file,
         data,

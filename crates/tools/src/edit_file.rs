@@ -49,14 +49,14 @@ impl Tool for EditFile {
     fn preview(&self, input: &EditFileInput, execution: &ExecutionContext) -> Option<String> {
         let path = path_in(execution, &input.path).ok()?;
         let name = shown(&execution.cwd, &path);
-        let roots = self.workspace.files();
+        let roots = self.workspace.files_at(&input.path);
         let plan = Plan::make(&roots, &path, &name, input, &self.ledger).ok()?;
         Some(Change::between(&name, &plan.old, &plan.new).diff())
     }
 
     async fn run(&self, input: EditFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let path = resolve_path(&cx, &input.path)?;
-        let (ledger, roots) = (self.ledger.clone(), self.workspace.files());
+        let (ledger, roots) = (self.ledger.clone(), self.workspace.files_of(&cx));
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);
             let plan = Plan::make(&roots, &path, &name, &input, &ledger)?;

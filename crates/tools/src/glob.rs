@@ -50,7 +50,7 @@ impl Tool for Glob {
 
     async fn run(&self, input: GlobInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let base = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        let roots = self.workspace.files();
+        let roots = self.workspace.files_of(&cx);
         let name = shown(&cx.execution.cwd, &base);
         match disk::real(&roots, &base) {
             Ok((_, FileType::Directory)) => {}

@@ -68,7 +68,7 @@ impl Tool for Grep {
 
     async fn run(&self, input: GrepInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let root = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        let roots = self.workspace.files();
+        let roots = self.workspace.files_of(&cx);
         let name = shown(&cx.execution.cwd, &root);
         let (real, _) = disk::real(&roots, &root).map_err(|error| error.about(&name))?;
         let glob = input

@@ -37,6 +37,7 @@
 //!         progress: Progress::none(),
 //!         person: Person::nobody(),
 //!         confirmed: false,
+//!         places: Arc::default(),
 //!     })
 //!     .await?;
 //! assert_eq!(output.content, "hello\n[exit code 3]");
@@ -94,6 +95,7 @@ pub use self::fetch::FetchConfig;
 pub use self::outputs::OutputStore;
 pub use self::todo::{TodoItem, TodoList, TodoStatus};
 use crate::bash::{Jobs, Keeping};
+use crate::declared::ProjectCheck;
 use crate::ledger::FileLedger;
 
 /// Configuration of the built-in tools.
@@ -122,6 +124,8 @@ pub struct ToolsConfig {
     pub background: BackgroundJobs,
     /// Store for full outputs. Without it, cut output is lost and `tool_output` is not offered.
     pub outputs: Option<Arc<OutputStore>>,
+    /// Check before each call of a tool that a project declares. Without it, such tools are not checked again.
+    pub project_check: Option<ProjectCheck>,
 }
 
 impl Default for ToolsConfig {
@@ -141,6 +145,7 @@ impl Default for ToolsConfig {
                 .collect(),
             background: BackgroundJobs::default(),
             outputs: None,
+            project_check: None,
         }
     }
 }

@@ -48,7 +48,7 @@ impl Tool for ListDirectory {
 
     async fn run(&self, input: ListDirectoryInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let path = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
-        let (cancel, roots) = (cx.cancel.clone(), self.workspace.files());
+        let (cancel, roots) = (cx.cancel.clone(), self.workspace.files_of(&cx));
         let work = move || {
             let name = shown(&cx.execution.cwd, &path);
             match disk::real(&roots, &path) {

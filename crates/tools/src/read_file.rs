@@ -66,7 +66,7 @@ impl Tool for ReadFile {
             return Err(ToolError::Invalid("`limit` must be at least 1.".to_owned()));
         }
         let path = resolve_path(&cx, &input.path)?;
-        let (ledger, roots) = (self.ledger.clone(), self.workspace.files());
+        let (ledger, roots) = (self.ledger.clone(), self.workspace.files_of(&cx));
         let cancel = cx.cancel.clone();
         let work = move || {
             let name = shown(&cx.execution.cwd, &path);

@@ -133,7 +133,7 @@ fn page(output: Box<dyn Read>, input: &ToolOutputInput, cancel: &CancellationTok
             content.push_str(&format!("[lines {first}-{last} of {total}; this is the end]"));
         }
         total => content.push_str(&format!(
-            "[lines {first}-{last} of {total}; go on with offset={}]",
+            "[lines {first}-{last} of {total}; continue with offset={}]",
             last + 1
         )),
     }
@@ -170,7 +170,7 @@ fn search(
     };
     match next {
         Some(next) => content.push_str(&format!(
-            "[{} so far; go on with offset={next}, or narrow the pattern]",
+            "[{} so far; continue with offset={next}, or narrow the pattern]",
             count(matches, "match")
         )),
         None if matches == 0 => content = format!("No match for {pattern} in {}{from}.", input.id),

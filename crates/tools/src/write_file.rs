@@ -50,7 +50,7 @@ impl Tool for WriteFile {
 
     fn preview(&self, input: &WriteFileInput, execution: &ExecutionContext) -> Option<String> {
         let path = path_in(execution, &input.path).ok()?;
-        let old = match disk::target(&self.workspace.files(), &path) {
+        let old = match disk::target(&self.workspace.files_at(&input.path), &path) {
             Ok(Target::There(found)) => {
                 let mut old = Vec::new();
                 found.1.file.take(MAX_COMPARED).read_to_end(&mut old).ok()?;
@@ -69,7 +69,7 @@ impl Tool for WriteFile {
             )));
         }
         let path = resolve_path(&cx, &input.path)?;
-        let (ledger, roots) = (self.ledger.clone(), self.workspace.files());
+        let (ledger, roots) = (self.ledger.clone(), self.workspace.files_of(&cx));
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);
             let written = match disk::target(&roots, &path) {

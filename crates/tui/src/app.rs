@@ -418,6 +418,10 @@ impl App {
 
     /// Milliseconds until the next animation frame or timeout; `None` if nothing changes on its own.
     pub(crate) fn next_tick(&self) -> Option<u64> {
+        self.next_change().into_iter().chain(self.answer_due()).min()
+    }
+
+    fn next_change(&self) -> Option<u64> {
         let is_moving = self.session.is_busy || self.transcript.is_running();
         if is_moving {
             // An unfocused terminal needs no animation.
@@ -431,6 +435,7 @@ impl App {
         let now = self.now();
         self.redraw.spins = self.redraw.spins.wrapping_add(1);
         self.redraw.is_dirty = true;
+        self.take_due_answer();
         if now.saturating_sub(self.input.presses.key_ms) >= HINT_MS {
             self.view.hint = None;
         }

@@ -158,18 +158,22 @@ async fn esc_twice_goes_back() {
 async fn shift_tab_changes_the_mode() {
     let mut stage = Stage::new(70, 12).await;
     stage.keys("<S-Tab>").await;
-    assert_eq!(stage.calls(), ["command /mode accept-edits", "overview"]);
-    stage.hear(user("work")).await;
-    stage.keys("<S-Tab>").await;
     assert_eq!(stage.calls(), ["command /mode plan", "overview"]);
-    let screen = stage.screen();
-    assert!(screen.contains("· accept-edits → plan"), "{screen}");
-    stage.keys("/mode full<Enter>").await;
     assert!(
-        stage.screen().contains("· accept-edits → full"),
+        stage.screen().contains("plan: only reads run"),
         "{}",
         stage.screen()
     );
+    stage.hear(user("work")).await;
+    stage.keys("<S-Tab>").await;
+    assert_eq!(stage.calls(), ["command /mode ask", "overview"]);
+    let screen = stage.screen();
+    assert!(screen.contains("ask: every edit and every command"), "{screen}");
+    stage.keys("<End>").await;
+    let screen = stage.screen();
+    assert!(screen.contains("· plan → ask"), "{screen}");
+    stage.keys("/mode full<Enter>").await;
+    assert!(stage.screen().contains("· plan → full"), "{}", stage.screen());
     stage.calls();
     stage.hear(final_answer("ok")).await;
     let screen = stage.screen();
@@ -184,20 +188,21 @@ async fn a_request_is_answered() {
     stage.hear(user("clean up")).await;
     stage.hear(request("1", "rm -r build")).await;
     let screen = stage.screen();
-    stage.keys("y").await;
+    stage.answer("y").await;
     assert_eq!(stage.calls(), Vec::<String>::new(), "nobody has seen it yet");
     stage.pass(2_000);
     assert!(
-        screen.contains("▲ bash asks to run (admin)") && screen.contains("  rm -r build"),
+        screen.contains("▲ Run this command?") && screen.contains("  rm -r build"),
         "{screen}"
     );
-    stage.keys("y").await;
+    stage.answer("y").await;
     assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
-    assert!(!stage.screen().contains("asks to run"));
+    assert!(!stage.screen().contains("Run this command?"));
     stage.hear(request("2", "rm -r dist")).await;
     stage.screen();
     stage.pass(2_000);
-    stage.keys("tuse make clean<Enter>").await;
+    stage.answer("t").await;
+    stage.keys("use make clean<Enter>").await;
     assert_eq!(
         stage.calls(),
         ["reply 2 Permission(NoBecause(\"use make clean\"))"]
@@ -506,12 +511,12 @@ async fn a_session_that_is_gone_on_with_shows_its_end() {
 #[tokio::test]
 async fn a_turn_that_still_runs_is_gone_on_with() {
     let mut stage = Stage::waiting(80, 20).await;
-    assert!(stage.screen().contains("asks to run"), "{}", stage.screen());
+    assert!(stage.screen().contains("Run this command?"), "{}", stage.screen());
     let waits = "waiting for your approval";
     assert!(stage.screen().contains(waits), "{}", stage.screen());
     assert!(!stage.screen().contains("steers"), "{}", stage.screen());
     stage.pass(2_000);
-    stage.keys("y").await;
+    stage.answer("y").await;
     assert_eq!(stage.calls(), ["reply 7 Permission(Once)"]);
     stage.keys("<Esc>").await;
     assert_eq!(stage.calls(), ["cancel"]);

@@ -52,7 +52,7 @@ const ACTIONS: &[Named] = &[
     Named { action: KeyAction::Stop,       name: "stop",        default: "esc",       help: "stop the turn; twice with no text: go back to an earlier message" },
     Named { action: KeyAction::Cancel,     name: "cancel",      default: "ctrl+c",    help: "clear the text, then stop the turn, then (twice) quit" },
     Named { action: KeyAction::Leave,      name: "leave",       default: "ctrl+d",    help: "quit, if there is no text" },
-    Named { action: KeyAction::Mode,       name: "mode",        default: "shift+tab", help: "next mode: default, accept-edits, plan" },
+    Named { action: KeyAction::Mode,       name: "mode",        default: "shift+tab", help: "next mode: auto, plan, ask, edits" },
     Named { action: KeyAction::History,    name: "history",     default: "ctrl+r",    help: "search earlier messages" },
     Named { action: KeyAction::Editor,     name: "editor",      default: "ctrl+g",    help: "edit in your own editor ($VISUAL or $EDITOR)" },
     Named { action: KeyAction::PasteImage, name: "paste_image", default: "ctrl+v",    help: "attach the image from the clipboard" },

@@ -3,10 +3,11 @@
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
-use windlass_api::{Answer, CallId, Category, UserReply, Waiting};
+use windlass_api::{Answer, Approval, ApprovalKey, CallId, Cleaning, Pressed, UserReply, Waiting};
+use windlass_core::text::count;
 
 use crate::diff;
-use crate::text::{count, cut, one_line, plain, revealed, revealed_line, wrap};
+use crate::text::{cut, one_line, plain, revealed, revealed_line, wrap};
 use crate::theme::{Theme, Tone};
 
 /// Minimum time a permission request must be visible before a key answers it.
@@ -17,16 +18,9 @@ const HEARD_MS: u64 = 250;
 const TYPING_MS: u64 = 1_500;
 /// Pause required from a user who was typing.
 const PAUSE_MS: u64 = 600;
-/// Letters within this interval form a word.
-const WORD_MS: u64 = 300;
-/// Maximum rows for the description of a permanent grant.
-const KEEPING_ROWS: usize = 3;
+/// Maximum rows for the confirmation of a lasting grant.
+const CONFIRMATION_ROWS: usize = 3;
 
-/// Answers to a permission request.
-const YES_OR_NO: &str =
-    "  y yes, once · s yes, for this session · a always in this folder · n no · t tell it what to do instead";
-/// Short form for small screens.
-const BRIEF: &str = "  y once · s session · a always · n no · t tell it";
 /// Answers while part of the request is cut off.
 const UNSEEN: &str = "  v show everything (needed before yes) · n no · t tell it";
 
@@ -38,12 +32,8 @@ pub(crate) struct PendingRequest {
     shown: Option<(u64, u64)>,
     /// True if the user was typing when the request appeared and has not paused since.
     is_startling: bool,
-    /// True while the user writes instructions instead of answering yes or no.
-    is_noting: bool,
-    /// True while the user must confirm a permanent grant.
-    is_keeping: bool,
-    /// Time of the last letter that may have been an answer.
-    letter_ms: Option<u64>,
+    /// True if a letter came too early: it may start a word.
+    was_startled: bool,
     sight: Sight,
 }
 
@@ -59,52 +49,21 @@ enum Sight {
 }
 
 enum Kind {
-    Permission {
-        tool: String,
-        category: Category,
-        subjects: Vec<String>,
-        reasons: Vec<String>,
-        preview: Option<String>,
-    },
-    Question {
-        text: String,
-        options: Vec<String>,
-    },
-}
-
-/// Outcome of a key.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Pressed {
-    /// The key is not meant for the request.
-    Nothing,
-    /// The key was consumed.
-    Taken,
-    /// The request was answered.
-    UserReply(UserReply),
-    /// The user wants to see the whole request.
-    View,
+    Permission(Box<Approval>),
+    Question { text: String, options: Vec<String> },
 }
 
 impl PendingRequest {
     /// Returns the request of an event, if it is one.
     pub(crate) fn of(waiting: &Waiting) -> Option<Self> {
+        let clean = Cleaning {
+            line: revealed_line,
+            text: revealed,
+        };
         let (call, kind) = match waiting {
-            Waiting::PermissionRequest {
-                call_id,
-                tool,
-                category,
-                subjects,
-                reasons,
-                preview,
-            } => {
-                let kind = Kind::Permission {
-                    tool: revealed_line(tool),
-                    category: *category,
-                    subjects: subjects.iter().map(|subject| revealed_line(subject)).collect(),
-                    reasons: reasons.iter().map(|reason| revealed_line(reason)).collect(),
-                    preview: preview.as_deref().map(revealed),
-                };
-                (call_id, kind)
+            Waiting::PermissionRequest { call_id, .. } => {
+                let approval = Approval::of(waiting, clean)?;
+                (call_id, Kind::Permission(Box::new(approval)))
             }
             Waiting::Question {
                 call_id,
@@ -124,9 +83,7 @@ impl PendingRequest {
             kind,
             shown: None,
             is_startling: true,
-            is_noting: false,
-            is_keeping: false,
-            letter_ms: None,
+            was_startled: false,
             sight: Sight::Part,
         })
     }
@@ -141,7 +98,10 @@ impl PendingRequest {
 
     /// True if the text being typed answers this request.
     pub(crate) fn takes_text(&self) -> bool {
-        self.is_noting || matches!(self.kind, Kind::Question { .. })
+        match &self.kind {
+            Kind::Permission(approval) => approval.is_telling(),
+            Kind::Question { .. } => true,
+        }
     }
 
     /// Converts the typed text to an answer.
@@ -172,8 +132,7 @@ impl PendingRequest {
             return true;
         };
         let (seen, pause) = match self.kind {
-            // A letter that came too early may start a word.
-            Kind::Permission { .. } if self.letter_ms.is_some() => (SEEN_MS, PAUSE_MS),
+            Kind::Permission { .. } if self.was_startled => (SEEN_MS, PAUSE_MS),
             Kind::Permission { .. } => (SEEN_MS, pause),
             Kind::Question { .. } => (HEARD_MS, pause),
         };
@@ -183,78 +142,86 @@ impl PendingRequest {
         self.is_startling
     }
 
+    /// Records a letter that came too early.
+    pub(crate) fn startle(&mut self) {
+        self.was_startled = true;
+    }
+
     /// True if the user was typing when the request appeared, and may continue.
     pub(crate) fn interrupts(&self) -> bool {
         matches!(self.kind, Kind::Question { .. }) || self.shown.is_some_and(|(_, pause)| pause > 0)
     }
 
-    /// Records a letter. Returns true if it is part of a word, and therefore not an answer.
-    pub(crate) fn is_in_a_word(&mut self, letter: char, now_ms: u64) -> bool {
-        if self.takes_text() {
-            return false;
+    /// Begins a text that tells the model what to do instead. Returns false for a question.
+    pub(crate) fn tell(&mut self) -> bool {
+        match &mut self.kind {
+            Kind::Permission(approval) => {
+                approval.tell();
+                true
+            }
+            Kind::Question { .. } => false,
         }
-        let last = self.letter_ms.replace(now_ms);
-        let is_in_a_word = last.is_some_and(|last| now_ms.saturating_sub(last) < WORD_MS);
-        self.is_keeping &= !is_in_a_word || letter == 'a';
-        is_in_a_word
+    }
+
+    /// Time at which [`Self::tick`] must be called.
+    pub(crate) fn due_ms(&self) -> Option<u64> {
+        match &self.kind {
+            Kind::Permission(approval) => approval.due_ms(),
+            Kind::Question { .. } => None,
+        }
+    }
+
+    /// Answers with a letter that no other followed.
+    pub(crate) fn tick(&mut self, now_ms: u64) -> Pressed {
+        match &mut self.kind {
+            Kind::Permission(approval) => approval.tick(now_ms),
+            Kind::Question { .. } => Pressed::Ignored,
+        }
+    }
+
+    /// Hint about the last key.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Permission(approval) => approval.hint(),
+            Kind::Question { .. } => None,
+        }
     }
 
     /// Handles a key of a user who has seen the request. `is_empty` is true if the composer is empty.
-    pub(crate) fn handle(&mut self, key: &KeyEvent, is_empty: bool) -> Pressed {
+    pub(crate) fn handle(&mut self, key: &KeyEvent, is_empty: bool, now_ms: u64) -> Reaction {
         if key
             .modifiers
             .intersects(KeyModifiers::CONTROL | KeyModifiers::ALT)
         {
-            return Pressed::Nothing;
+            return Reaction::Pressed(Pressed::Ignored);
         }
-        match &self.kind {
-            Kind::Permission { .. } if self.is_noting => {
-                if key.code == KeyCode::Esc {
-                    self.is_noting = false;
-                    self.letter_ms = None;
-                    return Pressed::Taken;
-                }
-                Pressed::Nothing
-            }
-            Kind::Permission { .. } => self.decide(key.code),
+        match &mut self.kind {
+            Kind::Permission(approval) => match approval_key(key.code) {
+                Some(key) => Reaction::Pressed(approval.press(key, now_ms)),
+                None => Reaction::Pressed(Pressed::Ignored),
+            },
             Kind::Question { options, .. } => match key.code {
                 KeyCode::Char(digit @ '1'..='9') if is_empty => {
                     let index = digit.to_digit(10).unwrap_or_default().saturating_sub(1) as usize;
                     match options.get(index) {
-                        Some(option) => Pressed::UserReply(UserReply::Text(option.clone())),
-                        None => Pressed::Nothing,
+                        Some(option) => Reaction::Option(option.clone()),
+                        None => Reaction::Pressed(Pressed::Ignored),
                     }
                 }
-                _ => Pressed::Nothing,
+                _ => Reaction::Pressed(Pressed::Ignored),
             },
         }
     }
 
-    /// Handles a key for a permission request.
-    fn decide(&mut self, code: KeyCode) -> Pressed {
-        let was_keeping = std::mem::take(&mut self.is_keeping);
-        match code {
-            KeyCode::Char('y' | 's' | 'a') if self.sight == Sight::Part => Pressed::Taken,
-            KeyCode::Char('y') => Pressed::UserReply(UserReply::Permission(Answer::Once)),
-            KeyCode::Char('s') => Pressed::UserReply(UserReply::Permission(Answer::Session)),
-            KeyCode::Char('a') if was_keeping => Pressed::UserReply(UserReply::Permission(Answer::Always)),
-            KeyCode::Char('a') => {
-                self.is_keeping = true;
-                Pressed::Taken
-            }
-            KeyCode::Char('n') => Pressed::UserReply(UserReply::Permission(Answer::No)),
-            KeyCode::Char('v') => {
-                self.sight = Sight::Viewed;
-                Pressed::View
-            }
-            KeyCode::Char('t') | KeyCode::Tab => {
-                self.is_noting = true;
-                Pressed::Taken
-            }
-            KeyCode::Esc if was_keeping => Pressed::Taken,
-            // Nothing is sent or typed while a permission request is open.
-            KeyCode::Char(_) | KeyCode::Enter | KeyCode::Backspace => Pressed::Taken,
-            _ => Pressed::Nothing,
+    /// Records that the user opens the whole request in the pager.
+    pub(crate) fn viewed(&mut self) {
+        self.set_sight(Sight::Viewed);
+    }
+
+    fn set_sight(&mut self, sight: Sight) {
+        self.sight = sight;
+        if let Kind::Permission(approval) = &mut self.kind {
+            approval.set_seen(sight != Sight::Part);
         }
     }
 
@@ -271,19 +238,19 @@ impl PendingRequest {
         let (mut lines, why) = self.body(columns, theme);
         let why_rows = why.len();
         lines.extend(why);
-        let mut answers = answered_by(self.answers(), columns, theme);
+        let mut answers = self.answers(columns, theme);
         if lines.len() + answers.len() > rows && !self.takes_text() {
-            answers = answered_by(BRIEF, columns, theme);
+            answers = self.brief_answers(columns, theme);
         }
         let is_cut = lines.len() + answers.len() > rows;
         if self.sight != Sight::Viewed {
-            self.sight = if is_cut { Sight::Part } else { Sight::Whole };
+            self.set_sight(if is_cut { Sight::Part } else { Sight::Whole });
         }
         if self.sight == Sight::Part && !self.takes_text() {
             answers = answered_by(UNSEEN, columns, theme);
-        } else if let Some(keeping) = self.keeping() {
-            let most = KEEPING_ROWS.min(rows.saturating_sub(1)).max(1);
-            answers = answered_by(&keeping, columns, theme);
+        } else if let Some(confirmation) = self.confirmation() {
+            let most = CONFIRMATION_ROWS.min(rows.saturating_sub(1)).max(1);
+            answers = answered_by(&confirmation, columns, theme);
             if answers.len() > most {
                 answers.truncate(most);
                 let last = answers.pop().unwrap_or_default();
@@ -297,10 +264,7 @@ impl PendingRequest {
             let below = why_kept + (kept - why_kept) / 2;
             let left_out = kept - below..lines.len() - below;
             let hint = if self.takes_text() { "" } else { ": v shows all" };
-            let text = format!(
-                "  … {}{hint}",
-                count(left_out.len() as u64, "more line", "more lines")
-            );
+            let text = format!("  … {}{hint}", count(left_out.len(), "more line"));
             let line = Line::styled(cut(&text, columns), theme.style(Tone::Warn));
             lines.splice(left_out, [line]);
         }
@@ -310,82 +274,139 @@ impl PendingRequest {
 
     /// Returns two parts: the action or question, then its details and reasons, or the options.
     fn body(&self, columns: usize, theme: Theme) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
-        let (mut what, mut why) = (Vec::new(), Vec::new());
-        let put = |lines: &mut Vec<_>, line: Line<'static>, indent: &str| {
-            lines.extend(wrap(&line, columns, indent));
+        match &self.kind {
+            Kind::Permission(approval) => permission(approval, columns, theme),
+            Kind::Question { text, options } => question(text, options, columns, theme),
+        }
+    }
+
+    /// Describes the lasting grant that needs confirmation.
+    fn confirmation(&self) -> Option<String> {
+        let Kind::Permission(approval) = &self.kind else {
+            return None;
         };
-        match &self.kind {
-            Kind::Permission {
-                tool,
-                category,
-                subjects,
-                reasons,
-                preview,
-            } => {
-                let about = match preview {
-                    Some(_) => String::new(),
-                    None => format!(": {}", subjects.join(" · ")),
-                };
-                let mark = Span::styled(theme.sign("▲ ", "! "), theme.style(Tone::Warn));
-                let name = Span::styled(tool.clone(), theme.style(Tone::User));
-                let rest = Span::raw(format!(" asks to run ({}){about}", category_name(*category)));
-                put(&mut what, Line::from(vec![mark, name, rest]), "  ");
-                if let Some(preview) = preview {
-                    for line in previewed(preview, columns, theme) {
-                        put(&mut what, line, "  ");
-                    }
-                    if subjects.len() > 1 {
-                        let text = format!("  that is: {}", subjects.join(" · "));
-                        put(&mut why, Line::styled(text, theme.style(Tone::Dim)), "  ");
-                    }
-                }
-                for reason in reasons {
-                    let line = Line::styled(format!("  {reason}"), theme.style(Tone::Dim));
-                    put(&mut why, line, "  ");
-                }
-            }
-            Kind::Question { text, options } => {
-                for (index, line) in text.lines().enumerate() {
-                    let mark = if index == 0 { theme.sign("? ", "? ") } else { "  " };
-                    let mark = Span::styled(mark, theme.style(Tone::Accent));
-                    put(
-                        &mut what,
-                        Line::from(vec![mark, Span::raw(line.to_owned())]),
-                        "  ",
-                    );
-                }
-                for (index, option) in options.iter().enumerate() {
-                    let line = Line::raw(format!("  {}) {option}", index + 1));
-                    put(&mut why, line, "     ");
-                }
-            }
-        }
-        (what, why)
+        let (choice, question) = approval.confirmation()?;
+        let letter = choice.letter();
+        // The keys come first: a long scope is cut at its end.
+        Some(format!("  {letter} or enter confirms, esc goes back: {question}"))
     }
 
-    /// Describes the permanent grant that needs confirmation.
-    fn keeping(&self) -> Option<String> {
-        match &self.kind {
-            Kind::Permission { tool, subjects, .. } if self.is_keeping => {
-                let subjects = subjects.join(" · ");
-                Some(format!(
-                    "  press a again to always allow this in this folder, esc to go back: {tool} {subjects}"
-                ))
-            }
-            _ => None,
-        }
-    }
-
-    fn answers(&self) -> &'static str {
-        match &self.kind {
-            Kind::Permission { .. } if self.is_noting => {
+    fn answers(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+        let text = match &self.kind {
+            Kind::Permission(approval) if approval.is_telling() => {
                 "  Tell it what to do instead; enter sends it, esc goes back."
             }
-            Kind::Permission { .. } => YES_OR_NO,
+            Kind::Permission(approval) => return list(approval, columns, theme),
             Kind::Question { options, .. } if options.is_empty() => "  Type your answer; enter sends it.",
             Kind::Question { .. } => "  Press a number, or type your answer; enter sends it.",
-        }
+        };
+        answered_by(text, columns, theme)
     }
+
+    /// Renders the answers of a permission request on as few rows as possible.
+    fn brief_answers(&self, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+        let Kind::Permission(approval) = &self.kind else {
+            return self.answers(columns, theme);
+        };
+        let rows = approval.choices().iter().enumerate().map(|(row, choice)| {
+            let text = format!("{} {}", choice.letter(), choice.brief());
+            if row == approval.selected() {
+                format!("[{text}]")
+            } else {
+                text
+            }
+        });
+        let text = format!("  {}", rows.collect::<Vec<_>>().join(" · "));
+        answered_by(&text, columns, theme)
+    }
+}
+
+/// Effect of a key on a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Reaction {
+    /// Effect of a key that a permission request knows, or of a key that is not meant for the request.
+    Pressed(Pressed),
+    /// An option of a question was chosen.
+    Option(String),
+}
+
+/// Converts a key for a permission request; `None` if the key has another meaning.
+fn approval_key(code: KeyCode) -> Option<ApprovalKey> {
+    Some(match code {
+        KeyCode::Char(character) => ApprovalKey::Character(character),
+        KeyCode::Up => ApprovalKey::Up,
+        KeyCode::Down => ApprovalKey::Down,
+        KeyCode::Enter => ApprovalKey::Enter,
+        KeyCode::Esc => ApprovalKey::Escape,
+        KeyCode::Tab
+        | KeyCode::Backspace
+        | KeyCode::Left
+        | KeyCode::Right
+        | KeyCode::Home
+        | KeyCode::End
+        | KeyCode::Delete
+        | KeyCode::Insert => ApprovalKey::Other,
+        _ => return None,
+    })
+}
+
+type Parts = (Vec<Line<'static>>, Vec<Line<'static>>);
+
+fn permission(approval: &Approval, columns: usize, theme: Theme) -> Parts {
+    let (mut what, mut why) = (Vec::new(), Vec::new());
+    let put = |lines: &mut Vec<_>, line: Line<'static>| lines.extend(wrap(&line, columns, "  "));
+    let subjects = approval.subjects().join(" · ");
+    let mark = Span::styled(theme.sign("▲ ", "! "), theme.style(Tone::Warn));
+    let asked = Span::styled(approval.question(), theme.style(Tone::User));
+    put(&mut what, Line::from(vec![mark, asked]));
+    match approval.preview() {
+        Some(preview) => {
+            for line in previewed(preview, columns, theme) {
+                put(&mut what, line);
+            }
+            if approval.subjects().len() > 1 {
+                let text = format!("  that is: {subjects}");
+                put(&mut why, Line::styled(text, theme.style(Tone::Dim)));
+            }
+        }
+        None if subjects.is_empty() => {}
+        None => put(&mut what, Line::raw(format!("  {subjects}"))),
+    }
+    for reason in approval.reasons() {
+        put(
+            &mut why,
+            Line::styled(format!("  {reason}"), theme.style(Tone::Text)),
+        );
+    }
+    (what, why)
+}
+
+fn question(text: &str, options: &[String], columns: usize, theme: Theme) -> Parts {
+    let (mut what, mut why) = (Vec::new(), Vec::new());
+    for (index, line) in text.lines().enumerate() {
+        let mark = if index == 0 { theme.sign("? ", "? ") } else { "  " };
+        let mark = Span::styled(mark, theme.style(Tone::Accent));
+        let line = Line::from(vec![mark, Span::raw(line.to_owned())]);
+        what.extend(wrap(&line, columns, "  "));
+    }
+    for (index, option) in options.iter().enumerate() {
+        let line = Line::raw(format!("  {}) {option}", index + 1));
+        why.extend(wrap(&line, columns, "     "));
+    }
+    (what, why)
+}
+
+/// Renders the answers of a permission request as a list, below a blank row.
+fn list(approval: &Approval, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+    let row = |(row, choice): (usize, &windlass_api::ApprovalChoice)| {
+        let is_selected = row == approval.selected();
+        let mark = if is_selected { theme.sign("›", ">") } else { " " };
+        let text = format!("{mark} {}  {}", choice.letter(), choice.text());
+        let tone = if is_selected { Tone::Accent } else { Tone::Text };
+        wrap(&Line::styled(text, theme.style(tone)), columns, "     ")
+    };
+    let rows = approval.choices().iter().enumerate().flat_map(row);
+    std::iter::once(Line::default()).chain(rows).collect()
 }
 
 /// Renders the answers.
@@ -411,10 +432,6 @@ fn previewed(preview: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> 
     }
     let line = |line: &str| Line::styled(format!("  {line}"), theme.style(Tone::Code));
     preview.lines().map(line).collect()
-}
-
-fn category_name(category: Category) -> String {
-    format!("{category:?}").to_lowercase()
 }
 
 #[cfg(test)]

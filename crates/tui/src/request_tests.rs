@@ -1,5 +1,6 @@
 use super::*;
 use crate::text::width;
+use windlass_api::{Category, HOLD_MS};
 
 fn permission(preview: Option<&str>) -> Waiting {
     Waiting::PermissionRequest {
@@ -9,6 +10,7 @@ fn permission(preview: Option<&str>) -> Waiting {
         subjects: vec!["rm -r build".to_owned(), "git push".to_owned()],
         reasons: vec!["it reaches outside".to_owned()],
         preview: preview.map(str::to_owned),
+        once_only: false,
     }
 }
 
@@ -27,8 +29,20 @@ fn question() -> Waiting {
     }
 }
 
+/// Presses a key and waits long enough for it to count.
 fn press(request: &mut PendingRequest, letter: char) -> Pressed {
-    request.handle(&KeyEvent::from(KeyCode::Char(letter)), true)
+    match key(request, KeyCode::Char(letter)) {
+        Reaction::Pressed(Pressed::Taken) => match request.tick(HOLD_MS) {
+            Pressed::Ignored => Pressed::Taken,
+            pressed => pressed,
+        },
+        Reaction::Pressed(pressed) => pressed,
+        Reaction::Option(option) => panic!("{option}"),
+    }
+}
+
+fn key(request: &mut PendingRequest, code: KeyCode) -> Reaction {
+    request.handle(&KeyEvent::from(code), true, 0)
 }
 
 fn texts(lines: &[Line<'_>]) -> Vec<String> {
@@ -43,32 +57,35 @@ fn a_request_says_what_would_happen() {
     assert_eq!(
         lines,
         [
-            "▲ bash asks to run (admin)",
+            "▲ Run this command?",
             "  rm -r build && git push",
             "  that is: rm -r build · git push",
-            "  it reaches outside",
-            "  y yes, once · s yes, for this session · a always in this folder · n no · t tell it what to do instead",
+            "  It reaches outside.",
+            "",
+            "› y  Yes, once",
+            "  s  Yes, for this session",
+            "  a  Yes, always in this folder",
+            "  n  No",
+            "  t  No, and tell it what to do instead",
         ]
     );
+    key(&mut request, KeyCode::Down);
+    let lines = texts(&request.render(120, 20, Theme::default()));
+    assert_eq!(lines[6], "› s  Yes, for this session");
 }
 
-/// UI-2: the keys y, s and n answer, t opens a note with instructions, and no other letter does anything.
+/// UI-2: the keys y and n answer, t opens a note with instructions, and any other letter gets a hint.
 #[test]
 fn letters_answer_a_request() {
-    let cases = [('y', Answer::Once), ('s', Answer::Session), ('n', Answer::No)];
-    for (letter, answer) in cases {
-        let mut request = seen(None);
-        assert_eq!(
-            press(&mut request, letter),
-            Pressed::UserReply(UserReply::Permission(answer))
-        );
+    for (letter, answer) in [('y', Answer::Once), ('N', Answer::No)] {
+        assert_eq!(press(&mut seen(None), letter), Pressed::Answered(answer));
     }
     let mut request = seen(None);
     assert_eq!(press(&mut request, 'q'), Pressed::Taken);
-    assert!(!request.takes_text());
-    assert_eq!(press(&mut request, 't'), Pressed::Taken);
+    assert!(request.hint().is_some() && !request.takes_text());
+    assert_eq!(press(&mut request, 't'), Pressed::Tell(String::new()));
     assert!(request.takes_text());
-    assert_eq!(press(&mut request, 'y'), Pressed::Nothing);
+    assert_eq!(press(&mut request, 'y'), Pressed::Ignored);
     let note = request.answer("use git pull".to_owned());
     assert_eq!(
         note,
@@ -76,42 +93,26 @@ fn letters_answer_a_request() {
     );
 }
 
-/// UI-2, SAFE-6: a permanent grant needs confirmation and shows its scope; any other key cancels it, and
-/// capital letters do nothing.
+/// UI-2, SAFE-6: a lasting grant needs confirmation and shows its scope, on any screen.
 #[test]
-fn always_is_confirmed() {
-    const KEPT: &str =
-        "  press a again to always allow this in this folder, esc to go back: bash rm -r build · git push";
+fn a_lasting_yes_is_confirmed() {
+    const SCOPE: &str = "  a or enter confirms, esc goes back: Never ask again in this folder about bash rm -r \
+                         build · git push?";
     let mut request = seen(None);
-    let last = |request: &mut PendingRequest| texts(&request.render(120, 20, Theme::default())).pop();
     assert_eq!(press(&mut request, 'a'), Pressed::Taken);
-    assert_eq!(last(&mut request).as_deref(), Some(KEPT));
-    for other in [KeyCode::Char('l'), KeyCode::Esc, KeyCode::Char('A')] {
-        assert_eq!(request.handle(&KeyEvent::from(other), true), Pressed::Taken);
-        assert_ne!(last(&mut request).as_deref(), Some(KEPT), "{other}");
-        assert_eq!(press(&mut request, 'a'), Pressed::Taken, "{other}");
-    }
-    press(&mut request, 'v');
-    press(&mut request, 'a');
+    let last = texts(&request.render(140, 20, Theme::default())).pop();
+    assert_eq!(last.as_deref(), Some(SCOPE));
     for rows in 2..6 {
+        request.viewed();
         let lines = texts(&request.render(40, rows, Theme::default()));
         assert!(lines.len() <= rows, "{rows}: {lines:?}");
         assert!(
-            lines.iter().any(|line| line.starts_with("  press a again")),
+            lines.iter().any(|line| line.starts_with("  a or enter confirms")),
             "{lines:?}"
         );
         assert_eq!(lines.concat().ends_with('…'), rows < 4, "{lines:?}");
     }
-    let mut request = seen(None);
-    press(&mut request, 'a');
-    let always = Pressed::UserReply(UserReply::Permission(Answer::Always));
-    assert_eq!(press(&mut request, 'a'), always);
-    for capital in ['Y', 'S', 'A', 'N', 'V', 'T'] {
-        let mut request = seen(None);
-        assert_eq!(press(&mut request, capital), Pressed::Taken);
-        assert_eq!(press(&mut request, capital), Pressed::Taken);
-        assert!(!request.takes_text(), "{capital}");
-    }
+    assert_eq!(press(&mut request, 'a'), Pressed::Answered(Answer::Always));
 }
 
 /// UI-2: a request that appears while the user types ignores keys until it was visible and the user paused.
@@ -142,10 +143,10 @@ fn a_letter_of_somebody_who_types_is_no_answer() {
 fn a_question_is_answered() {
     let mut request = PendingRequest::of(&question()).unwrap();
     assert_eq!(
-        press(&mut request, '2'),
-        Pressed::UserReply(UserReply::Text("blue".to_owned()))
+        key(&mut request, KeyCode::Char('2')),
+        Reaction::Option("blue".to_owned())
     );
-    assert_eq!(press(&mut request, '7'), Pressed::Nothing);
+    assert_eq!(press(&mut request, '7'), Pressed::Ignored);
     assert_eq!(
         request.answer("green".to_owned()),
         UserReply::Text("green".to_owned())
@@ -166,14 +167,14 @@ fn a_long_request_fits_the_screen() {
     assert_eq!(
         texts(&request.render(120, 9, Theme::default())),
         [
-            "▲ bash asks to run (admin)",
+            "▲ Run this command?",
             "  echo 0",
             "  echo 1",
             "  … 196 more lines: v shows all",
             "  echo 198",
             "  echo 199",
             "  that is: rm -r build · git push",
-            "  it reaches outside",
+            "  It reaches outside.",
             "  v show everything (needed before yes) · n no · t tell it",
         ]
     );
@@ -194,7 +195,7 @@ fn what_is_cut_away_is_not_agreed_to() {
             "nothing was shown yet"
         );
         let lines = texts(&request.render(80, 12, Theme::default()));
-        for shown in ["$ ls -la", "curl -d @secrets", "that is: ", "it reaches outside"] {
+        for shown in ["$ ls -la", "curl -d @secrets", "that is: ", "It reaches outside"] {
             assert!(
                 lines.iter().any(|line| line.contains(shown)),
                 "{shown}: {lines:?}"
@@ -202,28 +203,23 @@ fn what_is_cut_away_is_not_agreed_to() {
         }
         assert_eq!(press(&mut request, letter), Pressed::Taken, "{lines:?}");
         assert_eq!(press(&mut request, 'v'), Pressed::View);
+        request.viewed();
         let lines = texts(&request.render(80, 12, Theme::default()));
-        assert!(lines.last().unwrap().starts_with("  y once"), "{lines:?}");
-        if letter == 'a' {
+        assert!(lines.last().unwrap().starts_with("  [y once]"), "{lines:?}");
+        if letter != 'y' {
             press(&mut request, letter);
         }
         assert!(
-            matches!(press(&mut request, letter), Pressed::UserReply(_)),
+            matches!(press(&mut request, letter), Pressed::Answered(_)),
             "{letter}"
         );
     }
     let mut request = PendingRequest::of(&permission(Some(&blank))).unwrap();
     request.render(80, 12, Theme::default());
-    assert_eq!(
-        press(&mut request, 'n'),
-        Pressed::UserReply(UserReply::Permission(Answer::No))
-    );
+    assert_eq!(press(&mut request, 'n'), Pressed::Answered(Answer::No));
     // With enough room, all of it is visible.
     request.render(80, 100, Theme::default());
-    assert_eq!(
-        press(&mut request, 'y'),
-        Pressed::UserReply(UserReply::Permission(Answer::Once))
-    );
+    assert_eq!(press(&mut request, 'y'), Pressed::Answered(Answer::Once));
 }
 
 /// UI-2: on a small screen the answers are short, which leaves room for the request.
@@ -234,15 +230,14 @@ fn a_small_screen_shows_what_is_asked() {
     assert_eq!(
         lines,
         [
-            "▲ bash asks to run",
-            "  (admin)",
+            "▲ Run this command?",
             "  $ rm -r build",
             "  that is: rm -r build ·",
             "  git push",
-            "  it reaches outside",
-            "  y once · s session · a",
-            "  always · n no · t tell",
-            "  it",
+            "  It reaches outside.",
+            "  [y once] · s session ·",
+            "  a always · n no · t",
+            "  tell it",
         ]
     );
 }

@@ -75,7 +75,7 @@ impl Status {
             } => {
                 self.cost_usd += cost_usd.unwrap_or_default();
                 if cause == "turn" {
-                    self.used = usage.total_input() + usage.output;
+                    self.used = usage.total_input().saturating_add(usage.output);
                 }
             }
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
@@ -181,7 +181,7 @@ impl Status {
         let tone = match self.mode.as_str() {
             "plan" => Tone::Accent,
             "full" => Tone::Bad,
-            "default" => Tone::Dim,
+            "auto" => Tone::Dim,
             _ => Tone::Warn,
         };
         let text = match &self.turn_mode {

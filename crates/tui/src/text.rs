@@ -132,12 +132,6 @@ pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Formats a number with its noun in singular or plural.
-pub(crate) fn count(number: u64, one: &str, many: &str) -> String {
-    let noun = if number == 1 { one } else { many };
-    format!("{number} {noun}")
-}
-
 /// Cuts a text to a width, with a sign where something is missing.
 pub fn cut(text: &str, columns: usize) -> String {
     if width(text) <= columns {

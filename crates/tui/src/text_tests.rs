@@ -149,12 +149,3 @@ proptest! {
         }
     }
 }
-
-/// UI-2: a count of one takes the singular.
-#[test]
-fn counts_have_the_right_noun() {
-    let cases = [(0, "0 files"), (1, "1 file"), (2, "2 files")];
-    for (number, expected) in cases {
-        assert_eq!(count(number, "file", "files"), expected);
-    }
-}

@@ -24,8 +24,15 @@ enum Siblings {
 const BASE: &[&str] = &["windlass-api", "windlass-core"];
 const NONE: Siblings = Siblings::Only(&[]);
 const ONLY_BASE: Siblings = Siblings::BaseAnd(&[]);
+/// Not `core`: the simulated model must not share a mistake with our own client.
+const FOR_SIM: Siblings = Siblings::Only(&["windlass-yaml"]);
 const FOR_CHECKPOINT: Siblings = Siblings::BaseAnd(&["windlass-sandbox"]);
-const FOR_TOOLS: Siblings = Siblings::BaseAnd(&["windlass-sandbox", "windlass-shell", "windlass-checkpoint"]);
+const FOR_TOOLS: Siblings = Siblings::BaseAnd(&[
+    "windlass-sandbox",
+    "windlass-shell",
+    "windlass-checkpoint",
+    "windlass-yaml",
+]);
 /// The trust check reads the tools that a project declares, and their parser is in `tools`.
 const FOR_CONFIG: Siblings = Siblings::BaseAnd(&[
     "windlass-providers",
@@ -53,7 +60,8 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/core",       package: "windlass-core",       product: NONE, tests: NONE },
     Member { folder: "crates/api",        package: "windlass-api",        product: Siblings::Only(&["windlass-core"]), tests: Siblings::Any },
     Member { folder: "crates/providers",  package: "windlass-providers",  product: ONLY_BASE, tests: Siblings::Any },
-    Member { folder: "crates/sim",        package: "windlass-sim",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/yaml",       package: "windlass-yaml",       product: NONE, tests: NONE },
+    Member { folder: "crates/sim",        package: "windlass-sim",        product: FOR_SIM, tests: Siblings::Any },
     Member { folder: "crates/shell",      package: "windlass-shell",      product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/sandbox",    package: "windlass-sandbox",    product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/checkpoint", package: "windlass-checkpoint", product: FOR_CHECKPOINT, tests: Siblings::Any },

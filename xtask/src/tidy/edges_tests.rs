@@ -50,6 +50,7 @@ fn libraries_use_the_siblings_in_their_row() {
     };
     for (name, sibling) in [
         ("shell", "core"),
+        ("sim", "yaml"),
         ("checkpoint", "sandbox"),
         ("tools", "shell"),
         ("config", "providers"),
@@ -60,6 +61,8 @@ fn libraries_use_the_siblings_in_their_row() {
     }
     for (name, sibling) in [
         ("sandbox", "shell"),
+        ("sim", "core"),
+        ("yaml", "core"),
         ("checkpoint", "tools"),
         ("tools", "config"),
         ("config", "host"),

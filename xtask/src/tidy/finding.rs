@@ -31,6 +31,7 @@ pub(crate) enum Rule {
     Panic,
     Print,
     Unsafe,
+    Platform,
     Port,
     Clock,
     Environment,

@@ -118,6 +118,9 @@ pub(crate) struct ExportOptions {
     /// Overwrite the file
     #[arg(long, requires = "output")]
     pub(crate) force: bool,
+    /// Keep keys and tokens of known formats, which are masked otherwise
+    #[arg(long)]
+    pub(crate) secrets: bool,
     /// Export a test into this new folder: a script for the simulated model, and a `run.sh` that runs the
     /// session again
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["format", "output"])]

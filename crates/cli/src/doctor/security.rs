@@ -183,6 +183,10 @@ fn asks(settings: &Settings, network: Network, is_complete: bool) {
     row("outside", &format!("{other}, for writing outside the workspace"));
     match network {
         Network::On => row("network", "no: security.network is on"),
+        Network::Hosts => row(
+            "network",
+            &format!("{other}, for hosts that security.network does not list"),
+        ),
         Network::Off => row("network", &format!("{other}, for commands that need it")),
     }
     row("destructive", &format!("{other}, for what cannot be undone"));

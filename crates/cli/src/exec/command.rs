@@ -8,15 +8,21 @@ use windlass_api::{
     ClientError, Commands, EVENT_VERSION, Envelope, Event, EventStream, FinishReason, Follow, SessionId,
 };
 
-use super::{Ending, Job, Runner, connect};
+use super::{Job, Runner, connect};
 use crate::engine::not_begun;
 use crate::exit::Exit;
+use crate::output::Outcome;
 use windlass_config::Problem;
 use windlass_host::models::Models;
 
 impl Runner<'_> {
     /// Runs the command of a job. `last` is the number of the session's last entry.
-    pub(super) async fn command(&mut self, job: &Job, models: &Models, last: u64) -> Result<Ending, Problem> {
+    pub(super) async fn command(
+        &mut self,
+        job: &Job,
+        models: &Models,
+        last: u64,
+    ) -> Result<Outcome, Problem> {
         let reply = match self.client.command(&self.session, &job.prompt).await {
             Ok(reply) => reply,
             Err(error) => return Ok(refused(error)),
@@ -35,17 +41,12 @@ impl Runner<'_> {
         }
         let event = told(&self.session, last, &reply.text);
         let broken = self.printer.event(&event).is_err();
-        Ok(Ending {
-            exit: if broken { Exit::BrokenPipe } else { Exit::Ok },
-            answer: Some(crate::terminal::plain(&reply.text)),
-            structured: None,
-            problem: None,
-            done: false,
-        })
+        let exit = if broken { Exit::BrokenPipe } else { Exit::Ok };
+        Ok(Outcome::answered(exit, crate::terminal::plain(&reply.text)))
     }
 
     /// Prints a running turn to its end. If it has no answer, the output of the last tool call is the answer.
-    async fn outcome(&mut self, events: EventStream) -> Ending {
+    async fn outcome(&mut self, events: EventStream) -> Outcome {
         let called = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&called);
         let events = events.inspect(move |envelope| {
@@ -59,7 +60,7 @@ impl Runner<'_> {
         let ending = self.watch(EventStream::new(events)).await;
         let called = called.lock().unwrap_or_else(PoisonError::into_inner).take();
         match (called, ending.answer.as_deref()) {
-            (Some((content, has_failed)), Some("")) => Ending {
+            (Some((content, has_failed)), Some("")) => Outcome {
                 exit: if has_failed { Exit::Failed } else { ending.exit },
                 answer: Some(crate::terminal::plain(&content)),
                 ..ending
@@ -82,7 +83,7 @@ fn told(session: &SessionId, last: u64, text: &str) -> Envelope {
     }
 }
 
-fn refused(error: ClientError) -> Ending {
+fn refused(error: ClientError) -> Outcome {
     let kind = match &error {
         ClientError::CommandUsage(_) => "usage",
         ClientError::Busy(_) | ClientError::CommandBusy { .. } => "busy",
@@ -90,5 +91,5 @@ fn refused(error: ClientError) -> Ending {
         _ => "command",
     };
     let problem = not_begun(error);
-    Ending::failed(problem.kind.into(), kind, problem.message, None)
+    Outcome::failed(problem.kind.into(), kind, problem.message, None)
 }

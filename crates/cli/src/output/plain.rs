@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io;
 use std::time::{Duration, Instant};
 
-use windlass_api::{CallId, Envelope, Event, StepStatus};
+use windlass_api::{CallId, DENIED_TEXT, Envelope, Event, StepStatus};
 use windlass_service::format::cut;
 
 use super::text::{Style, TextPrinter, millis};
@@ -86,7 +86,10 @@ impl Printer for PlainPrinter {
                 ..
             } => {
                 if let Some(step) = self.steps.get_mut(call_id).filter(|_| *is_error) {
-                    step.reason = first_line(content);
+                    step.reason = match content.as_str() {
+                        DENIED_TEXT => Some("not run".to_owned()),
+                        content => first_line(content),
+                    };
                 }
             }
             Event::StepComplete {

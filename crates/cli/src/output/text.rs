@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use windlass_api::{DeltaKind, Envelope, Event, SessionEvent, StepStatus};
+use windlass_api::{DENIED_TEXT, DeltaKind, Envelope, Event, SessionEvent, StepStatus};
 use windlass_service::format::cut;
 
 use super::spinner::Spinner;
@@ -183,6 +183,8 @@ impl TextPrinter {
                     .collect(),
                 12,
             ),
+            // The end of the turn says who denied it.
+            None if content == DENIED_TEXT => (vec!["not run"], 3),
             None => (
                 content.lines().filter(|line| !line.trim().is_empty()).collect(),
                 3,

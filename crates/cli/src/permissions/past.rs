@@ -7,6 +7,7 @@ use windlass_api::{CallId, Event};
 use windlass_core::event::Waiting;
 use windlass_core::log::record;
 use windlass_core::log::{Entry, SessionInfo, SessionQuery};
+use windlass_core::text::count;
 use windlass_core::turn::CANCELED_TEXT;
 
 use super::{CallEnv, Recorded, Verdict};
@@ -125,13 +126,16 @@ fn summary(counts: &Counts, sessions: usize) {
     } = counts;
     let of = |word: &str| verdicts.get(word).copied().unwrap_or_default();
     say!(
-        "{calls} calls in {sessions} sessions: {changed} changed; now {} allowed, {} ask, {} denied",
+        "{} in {}: {changed} changed; now {} allowed, {} ask, {} denied",
+        count(*calls, "call"),
+        count(sessions, "session"),
         of("allow"),
         of("ask"),
         of("deny")
     );
     if *unjudged > 0 {
-        tell!("{unjudged} calls skipped: their tool does not exist here, or it rejects the arguments");
+        let skipped = count(*unjudged, "call");
+        tell!("{skipped} skipped: the tool does not exist here, or it rejects the arguments");
     }
 }
 

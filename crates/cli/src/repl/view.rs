@@ -75,24 +75,20 @@ impl View {
         if !envelope.event.is_terminal() {
             return Ok(());
         }
-        let Outcome {
-            exit,
-            answer,
-            problem,
-        } = Outcome::of(&envelope.event, canceled);
-        self.exit = exit;
+        let outcome = Outcome::of(&envelope.event, canceled);
+        self.exit = outcome.exit;
         let Some(mut turn) = self.turn.take() else {
             return Ok(());
         };
         turn.printer.finish(&RunResult {
             session: envelope.session.to_string(),
-            exit,
+            exit: outcome.exit,
             answer: match turn.own {
-                Some(own) if answer.as_deref() == Some("") => Some(own),
-                _ => answer,
+                Some(own) if outcome.answer.as_deref() == Some("") => Some(own),
+                _ => outcome.answer,
             },
             structured: None,
-            problem,
+            problem: outcome.problem,
             totals: turn.totals,
             duration_ms: u64::try_from(turn.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
         })

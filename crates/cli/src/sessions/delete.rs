@@ -1,15 +1,15 @@
 //! `windlass sessions delete`: asks before it deletes.
 
-use std::io::{BufRead, IsTerminal, Write};
-
 use windlass_core::log::{LogError, SessionInfo, Store};
+use windlass_core::text::count;
 
 use super::called;
+use crate::asking::confirm;
 use crate::exit::Exit;
 use crate::session_choice::{find, line, problem};
 use crate::terminal::{plain, say, tell};
+use windlass_config::Problem;
 use windlass_config::environment;
-use windlass_config::{Problem, ProblemKind};
 
 /// Deletes all named sessions, or none if one of them cannot be deleted.
 pub(super) async fn delete(store: &dyn Store, names: &[String], yes: bool) -> Result<Exit, Problem> {
@@ -37,9 +37,9 @@ pub(super) async fn delete(store: &dyn Store, names: &[String], yes: bool) -> Re
         // The outputs are of no use without the session; the oldest are removed anyway when space is needed.
         let _ = std::fs::remove_dir_all(outputs);
         say!(
-            "deleted {}  {} messages  {}",
+            "deleted {}  {}  {}",
             info.id,
-            info.totals.messages,
+            count(info.totals.messages, "message"),
             called(info)
         );
     }
@@ -48,22 +48,15 @@ pub(super) async fn delete(store: &dyn Store, names: &[String], yes: bool) -> Re
 
 /// Asks the user at the terminal. Without a terminal the answer is no.
 fn agreed(sessions: &[SessionInfo]) -> Result<bool, Problem> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        let text = "nothing was deleted: there is no terminal to ask on; --yes deletes without asking";
-        return Err(Problem::new(ProblemKind::Denied, text));
-    }
-    for info in sessions {
-        say!("{}", plain(&line(info)));
-    }
-    let mut out = std::io::stdout();
+    let alone = "nothing was deleted: there is no terminal to ask on; --yes deletes without asking";
     let question = match sessions.len() {
-        1 => "Delete this session permanently? [y/N] ".to_owned(),
-        count => format!("Delete these {count} sessions permanently? [y/N] "),
+        1 => "Delete this session permanently?".to_owned(),
+        count => format!("Delete these {count} sessions permanently?"),
     };
-    let _ = out.write_all(question.as_bytes()).and_then(|()| out.flush());
-    let mut answer = String::new();
-    let read = stdin.lock().read_line(&mut answer);
-    read.map_err(|error| Problem::new(ProblemKind::Failed, format!("the answer cannot be read: {error}")))?;
-    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
+    confirm(alone, || {
+        for info in sessions {
+            say!("{}", plain(&line(info)));
+        }
+        question
+    })
 }

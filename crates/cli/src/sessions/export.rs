@@ -1,5 +1,6 @@
 //! `windlass sessions export`: a session as a file, for reading or for another machine.
 
+use std::borrow::Cow;
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -7,10 +8,13 @@ use std::path::Path;
 
 use windlass_api::SessionInfo;
 use windlass_core::clock::{Clock, SystemClock};
+use windlass_core::json::map_strings;
 use windlass_core::log::{Entry, Store, recover};
+use windlass_providers::key::mask_known_keys;
 use windlass_service::past::{Exported, markdown};
 
 use windlass_core::log::record;
+use windlass_core::text::count;
 
 use super::fixture;
 use crate::args::{ExportFormat, ExportOptions};
@@ -22,13 +26,17 @@ use windlass_config::{Problem, ProblemKind};
 
 /// Prints a session or writes it to a file.
 pub(super) async fn export(store: &dyn Store, options: &ExportOptions) -> Result<Exit, Problem> {
-    let info = find(store, &options.session).await?;
+    let mut info = find(store, &options.session).await?;
     let mut entries = record(store, &info.id).await.map_err(problem)?;
+    if !options.secrets {
+        mask(&mut info, &mut entries)?;
+    }
     if let Some(folder) = &options.fixture {
         let turns = fixture::write(folder, &info, &entries)?;
         tell!(
-            "wrote a test of {turns} turns to {0}; run it with {0}/run.sh",
-            folder.display()
+            "wrote a test of {1} to {0}; run it with {0}/run.sh",
+            folder.display(),
+            count(turns, "turn")
         );
         return Ok(Exit::Ok);
     }
@@ -47,8 +55,33 @@ pub(super) async fn export(store: &dyn Store, options: &ExportOptions) -> Result
         return print_text(&text);
     };
     write(path, &text, options.force)?;
-    tell!("wrote {} bytes to {}", text.len(), path.display());
+    tell!("wrote {} to {}", count(text.len(), "byte"), path.display());
     Ok(Exit::Ok)
+}
+
+/// Masks keys of known formats. Everything else is kept as it is.
+fn mask(info: &mut SessionInfo, entries: &mut [Entry]) -> Result<(), Problem> {
+    let failed = |error: serde_json::Error| Problem::new(ProblemKind::Failed, error.to_string());
+    for name in [&mut info.label.title, &mut info.label.name]
+        .into_iter()
+        .flatten()
+    {
+        if let Some(masked) = mask_known_keys(name) {
+            *name = masked;
+        }
+    }
+    let mut count = 0;
+    for entry in entries {
+        let text = serde_json::to_string(&entry).map_err(failed)?;
+        if let Cow::Owned(masked) = map_strings(&text, mask_known_keys) {
+            *entry = serde_json::from_str(&masked).map_err(failed)?;
+            count += 1;
+        }
+    }
+    if count > 0 {
+        tell!("masked keys in {count} entries; --secrets keeps them");
+    }
+    Ok(())
 }
 
 fn json(session: SessionInfo, entries: Vec<Entry>) -> Result<String, Problem> {

@@ -18,6 +18,7 @@ use serde_json::Value;
 use windlass_api::{Event, Label, SessionId};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
 use windlass_core::log::{Batch, Durability, NewSession, Store};
+use windlass_core::text::count;
 
 use self::lines::Lines;
 use super::line;
@@ -221,8 +222,8 @@ fn report(imported: &Imported, from: ImportFrom, id: &SessionId) {
     let title = imported.label.title.as_deref().unwrap_or("untitled");
     say!("{id}");
     tell!(
-        "imported {} messages from {whose}: {}",
-        imported.messages,
+        "imported {} from {whose}: {}",
+        count(imported.messages, "message"),
         line(title)
     );
     if !imported.skipped.is_empty() {

@@ -1,11 +1,11 @@
 //! `windlass trust`: shows a project's own files, asks, and stores the answer.
 
-use std::io::{BufRead, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use super::question::{Question, change, store};
 use super::review::line;
 use crate::args::TrustOptions;
+use crate::asking::confirm;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{say, tell};
@@ -41,29 +41,14 @@ fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<Exit, Proble
     if question.has_changed() {
         say!("It has changed since you trusted it.");
     }
-    if !yes && !agreed()? {
+    let alone = "not trusted: there is no terminal to ask on; `windlass trust --yes` trusts without asking";
+    if !yes && !confirm(alone, || "Trust this folder?".to_owned())? {
         tell!("not trusted: none of this takes effect");
         return Ok(Exit::Denied);
     }
     question.trust()?;
     say!("Trusted until one of these files changes. `windlass trust --revoke` revokes it.");
     Ok(Exit::Ok)
-}
-
-/// Asks the user at the terminal. Without a terminal the answer is no.
-fn agreed() -> Result<bool, Problem> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        let text =
-            "not trusted: there is no terminal to ask on; `windlass trust --yes` trusts without asking";
-        return Err(Problem::new(ProblemKind::Denied, text));
-    }
-    let mut out = std::io::stdout();
-    let _ = write!(out, "Trust this folder? [y/N] ").and_then(|()| out.flush());
-    let mut answer = String::new();
-    let read = stdin.lock().read_line(&mut answer);
-    read.map_err(|error| Problem::new(ProblemKind::Failed, format!("the answer cannot be read: {error}")))?;
-    Ok(["y", "yes"].contains(&answer.trim().to_lowercase().as_str()))
 }
 
 fn list(folders: &Folders) -> Result<Exit, Problem> {

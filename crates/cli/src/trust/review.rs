@@ -5,6 +5,7 @@
 
 use std::fmt::Write;
 
+use windlass_core::text::count;
 use windlass_core::tool::Category;
 use windlass_tools::declared::{Declarations, Outline, Source};
 
@@ -21,8 +22,8 @@ pub(super) fn review(project: &Project, snapshot: &Snapshot) -> Result<String, S
     commands(project, snapshot, &mut text);
     text.push_str("\nFiles (trust ends when one of them changes)\n");
     for file in snapshot.files() {
-        let (path, size) = (file.path.display().to_string(), file.bytes.len());
-        let _ = writeln!(text, "  {}  ({size} bytes)", line(&path));
+        let (path, size) = (file.path.display().to_string(), count(file.bytes.len(), "byte"));
+        let _ = writeln!(text, "  {}  ({size})", line(&path));
     }
     Ok(text)
 }

@@ -36,7 +36,7 @@ fn answer(workspace: &Workspace, line: &str, answers: &[&str]) -> Output {
 }
 
 fn questions(output: &Output) -> usize {
-    output.stdout.matches("Approval needed").count()
+    output.stdout.matches("Run this command?").count()
 }
 
 /// SAFE-6: the user sees the effect of a call and the reason for the request; "yes, once" asks again, "yes,
@@ -50,15 +50,21 @@ fn a_person_is_asked_what_would_happen() {
         "# Look once",
         OUTSIDE,
         "cat plain.txt · curl",
-        "it reaches the network",
+        "It reaches the network.",
     ] {
         assert!(output.stdout.contains(shown), "{shown}\n{output}");
     }
     assert!(sim.outlines()[1].contains("plain"), "the command ran");
 
     let (sim, workspace) = scene();
-    let output = answer(&workspace, "exec go", &["s"]);
+    let output = answer(&workspace, "exec go", &["s", "s"]);
     assert_eq!(questions(&output), 1, "{output}");
+    assert!(
+        output
+            .stdout
+            .contains("Do not ask again in this session about bash"),
+        "{output}"
+    );
     assert_eq!(sim.count(), 3);
     assert!(!workspace.home().join("data/grants.json").exists());
 }
@@ -68,7 +74,7 @@ fn a_person_is_asked_what_would_happen() {
 #[test]
 fn a_lasting_yes_is_bound_to_what_was_shown() {
     let (sim, workspace) = scene();
-    assert_eq!(questions(&answer(&workspace, "exec go", &["a"])), 1);
+    assert_eq!(questions(&answer(&workspace, "exec go", &["a", "a"])), 1);
     assert_eq!(sim.count(), 3);
     let listed = workspace.run(&["permissions", "list"]).output();
     assert!(
@@ -139,7 +145,7 @@ fn a_person_sees_what_they_agree_to() {
         "$ cat plain.txt\n",
         "more lines: v shows all\n",
         "  curl -sS",
-        "Type v to show everything first",
+        "Part of it is out of sight",
     ] {
         assert!(shown.contains(line), "{line}\n{output}");
     }
@@ -208,4 +214,126 @@ fn the_model_asks_the_user() {
         sim.outlines()[1].contains("Unknown tool 'ask_user'"),
         "nobody is there"
     );
+}
+
+/// SAFE-6: words never approve, in no line; a lasting yes needs its letter twice, and unknown input gets a hint.
+#[test]
+fn words_approve_nothing() {
+    for (typed, hint) in [
+        (&["yes", "always", "", "z", "n"][..], "A word approves nothing"),
+        (&["s", "n"], "Type s again to confirm"),
+        (&["7", "n"], "That is no answer"),
+    ] {
+        let (sim, workspace) = scene();
+        let output = answer(&workspace, "exec go", typed);
+        output.assert_code(5);
+        assert_eq!(sim.count(), 1, "{typed:?}: {output}");
+        assert!(output.stdout.contains(hint), "{typed:?}: {output}");
+        assert!(output.stdout.contains("You said no."), "{output}");
+    }
+    let (sim, workspace) = scene();
+    answer(&workspace, "exec go", &["s", "stop!", "n"]).assert_code(5);
+    assert!(sim.outlines()[1].contains("said: stop!"), "{}", sim.outlines()[1]);
+}
+
+/// SAFE-5: every question has a reason in plain words.
+#[test]
+fn a_question_says_why() {
+    for (command, reason) in [
+        ("git reset --hard", "It discards uncommitted changes."),
+        ("git clean -fdx", "It deletes untracked files."),
+        ("docker run x", "It works with containers"),
+        ("npm install left-pad", "usually from registry.npmjs.org"),
+        ("rm plain.txt", "`rm` is on your list security.blocked_commands."),
+    ] {
+        let call = Reply::call("bash", json!({ "command": command }));
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
+        let output = answer(&workspace, "exec go", &["n"]);
+        assert!(output.stdout.contains(reason), "{command}: {output}");
+        assert!(!output.stdout.contains("admin"), "{output}");
+    }
+}
+
+/// SAFE-2: with a person there, a listed command asks, and only for this time; what aims outside the workspace is
+/// refused without a question.
+#[test]
+fn a_listed_command_asks_each_time() {
+    let remove = |path: &str| Reply::call("bash", json!({ "command": format!("rm {path}") }));
+    let (_sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        [remove("one.txt"), remove("one.txt"), Reply::text("fine")],
+    );
+    workspace.write("one.txt", "");
+    let output = answer(&workspace, "exec go", &["s", "a", "y", "n"]);
+    output.assert_code(5);
+    assert_eq!(questions(&output), 2, "{output}");
+    assert!(!workspace.has("one.txt"), "{output}");
+    assert!(!output.stdout.contains("for this session"), "{output}");
+    assert!(!workspace.home().join("data/grants.json").exists());
+    for path in [
+        "-rf /",
+        "-rf ~",
+        "-rf \"$HOME\"",
+        "-rf ../x",
+        "/etc/hostname",
+        "-rf ~root",
+        "-rf $(pwd)/../x /usr",
+    ] {
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [remove(path), Reply::text("fine")]);
+        // The temporary folder may be written, and the project of a test is in it.
+        let temp = workspace.path().join("temp");
+        std::fs::create_dir_all(&temp).unwrap();
+        let run = workspace.run_on_terminal("exec go");
+        let output = run.env("TMPDIR", &temp.display().to_string()).output();
+        output.assert_code(0);
+        assert_eq!(questions(&output), 0, "{path}: {output}");
+        let told = &sim.outlines()[1];
+        assert!(told.contains("security.blocked_commands"), "{path}: {told}");
+    }
+}
+
+/// SAFE-11: what a person approves outside the workspace works with every tool, for that path and that call; reading
+/// there needs no question, as with `cat`.
+#[test]
+fn an_approval_outside_is_honoured() {
+    let outside = tempfile::tempdir().unwrap();
+    let path = |name: &str| outside.path().join(name).display().to_string();
+    std::fs::write(outside.path().join("old.txt"), "old\n").unwrap();
+    let patch = format!(
+        "*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n",
+        path("patched.txt")
+    );
+    let calls = [
+        Reply::call("write_file", json!({ "path": path("new.txt"), "content": "x" })),
+        Reply::call("read_file", json!({ "path": path("old.txt") })),
+        Reply::call(
+            "edit_file",
+            json!({ "path": path("old.txt"), "old_string": "old", "new_string": "changed" }),
+        ),
+        Reply::call("apply_patch", json!({ "patch": patch })),
+        Reply::text("fine"),
+    ];
+    let (sim, workspace) = with_replies(Protocol::Anthropic, calls);
+    let temp = workspace.path().join("temp");
+    std::fs::create_dir_all(&temp).unwrap();
+    let run = workspace
+        .run_on_terminal("exec go")
+        .env("TMPDIR", &temp.display().to_string());
+    let output = run.stdin("y\ny\ny\n".to_owned()).output();
+    output.assert_code(0);
+    let read = |name: &str| std::fs::read_to_string(outside.path().join(name)).unwrap_or_default();
+    assert_eq!(
+        (read("new.txt"), read("old.txt"), read("patched.txt")),
+        ("x".into(), "changed\n".into(), "x\n".into()),
+        "{output}"
+    );
+    assert!(
+        output.stdout.contains("It writes outside the workspace."),
+        "{output}"
+    );
+    assert!(
+        output.stdout.contains("-old"),
+        "the diff shows what is there: {output}"
+    );
+    assert!(sim.outlines()[2].contains("old"), "{}", sim.outlines()[2]);
 }

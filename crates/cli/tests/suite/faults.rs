@@ -324,6 +324,79 @@ fn malformed_answers_end_cleanly() {
     }
 }
 
+/// PROV-6, PROV-12: bytes that are not UTF-8 are a passing fault, and the reply is requested again.
+#[test]
+fn a_reply_that_is_not_text_is_requested_again() {
+    for wire in WIRES {
+        let broken = Reply::text("some words here").fault(Fault::new().invalid_utf8());
+        let (sim, output) = run(wire, vec![broken, Reply::text("fine")], &[]);
+        check_recovered(wire, &output, 1);
+        assert_eq!(sim.count(), 2, "{wire}");
+    }
+}
+
+/// Returns a stream with these events as a reply.
+fn stream(events: &[Value]) -> Reply {
+    let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let fault = Fault::status(200)
+        .body(&body)
+        .header("content-type", "text/event-stream");
+    Reply::default().fault(fault)
+}
+
+/// PROV-12: two blocks at one place make a reply ambiguous: none of its calls runs, and it is requested again.
+#[test]
+fn an_ambiguous_reply_is_requested_again() {
+    let block = |name: &str| json!({"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": name, "name": name, "input": {}}});
+    let arguments = "{\"path\":\"made.txt\",\"content\":\"x\"}";
+    let anthropic = [
+        json!({"type": "message_start", "message": {"model": "sim-1"}}),
+        block("read_file"),
+        block("write_file"),
+        json!({"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": arguments}}),
+        json!({"type": "content_block_stop", "index": 1}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}}),
+        json!({"type": "message_stop"}),
+    ];
+    let item = |name: &str| json!({"type": "function_call", "call_id": name, "name": name, "arguments": ""});
+    let added =
+        |name: &str| json!({"type": "response.output_item.added", "output_index": 0, "item": item(name)});
+    let responses = [
+        added("write_file"),
+        added("read_file"),
+        json!({"type": "response.function_call_arguments.delta", "output_index": 0, "delta": arguments}),
+        json!({"type": "response.completed", "response": {"status": "completed", "output": []}}),
+    ];
+    for (wire, events) in [
+        (Protocol::Anthropic, &anthropic[..]),
+        (Protocol::Responses, &responses[..]),
+    ] {
+        let (sim, workspace) = with_replies(wire, [stream(events), Reply::text("fine")]);
+        let output = workspace.run(&STREAM).output();
+        check_recovered(wire, &output, 1);
+        assert_eq!(output.events_of("tool_call").len(), 0, "{wire}\n{output}");
+        assert!(!workspace.has("made.txt"), "{wire}");
+        sim.assert_valid();
+    }
+}
+
+/// PROV-6: a request that is too large is not sent again, whether the status or an event says so.
+#[test]
+fn a_request_that_is_too_large_is_not_sent_again() {
+    let error = json!({"type": "error", "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}});
+    let whole = Fault::status(413).body(&error.to_string());
+    for reply in [
+        stream(std::slice::from_ref(&error)),
+        Reply::default().fault(whole),
+    ] {
+        let (sim, output) = run(Protocol::Anthropic, vec![reply, Reply::text("fine")], &[]);
+        output.assert_code(8);
+        check_events(&output);
+        assert_eq!(sim.count(), 1, "{output}");
+        assert_eq!(output.events_of("retry").len(), 0);
+    }
+}
+
 /// PROV-12: a body of 200 MB is cut off at the limit and not requested again.
 #[test]
 fn a_huge_body_is_cut_off() {

@@ -1,5 +1,5 @@
 //! The guard suite: attacks that no call may succeed with, tried through every way in. A new way in must be
-//! added to [`WAYS`].
+//! added to [`WAYS`], which takes one line.
 //!
 //! Every attack runs twice: with the default settings, where it must fail, and with the guards opened by
 //! settings, where it must work. Without the second run, an attack that can never work would look like a
@@ -9,21 +9,78 @@ use std::fs;
 use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_sim::{Protocol, Reply};
-use windlass_testkit::{PATIENCE, Run, SimServer, Workspace, eventually, processes_with};
+use windlass_testkit::{PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with};
 
 use super::support::{elsewhere, with_replies};
+use super::tui::{EMPTY, leave, press_until, say};
 
 const SECRET: &str = "hunter2-do-not-tell";
 
 /// Way in which a call reaches the tools.
-type Way = fn(&Workspace) -> Run;
+struct Way {
+    name: &'static str,
+    /// Arguments before those of a test.
+    arguments: &'static [&'static str],
+    /// Runs one turn without approving anything.
+    drive: fn(Run),
+    /// True if a person is there, who is asked.
+    is_attended: bool,
+}
 
 /// All ways in.
-const WAYS: &[(&str, Way)] = &[("exec", |workspace| workspace.run(&["exec", "go"]))];
+const WAYS: &[Way] = &[
+    Way {
+        name: "exec",
+        arguments: &["exec", "go"],
+        drive: exec,
+        is_attended: false,
+    },
+    Way {
+        name: "plain lines",
+        arguments: &["--plain"],
+        drive: lines,
+        is_attended: false,
+    },
+    Way {
+        name: "terminal",
+        arguments: &[],
+        drive: terminal,
+        is_attended: true,
+    },
+];
+
+fn exec(run: Run) {
+    run.output();
+}
+
+fn lines(run: Run) {
+    run.stdin("go\n").output();
+}
+
+/// Types the prompt, and says no to every request.
+fn terminal(run: Run) {
+    let mut screen = run.on_screen(100, 30);
+    screen.wait_for(EMPTY);
+    say(&mut screen, "go");
+    let is_asked = |shown: &str| shown.contains("y  Yes, once");
+    let has_ended = |shown: &str| !shown.contains("esc stops") && !shown.contains("esc to cancel");
+    screen.wait_until("it was sent", |shown| shown.contains("› go") || !has_ended(shown));
+    screen.wait_until("it is asked, or has ended", |shown| {
+        is_asked(shown)
+            || shown.contains("done")
+            || (shown.contains("● ") || shown.contains("✗ ")) && has_ended(shown)
+    });
+    if is_asked(&screen.contents()) {
+        press_until(&mut screen, "n", |shown| !is_asked(shown));
+    }
+    screen.wait_until("the turn has ended", has_ended);
+    leave(&mut screen);
+}
 
 /// Settings that open every guard.
 const OPEN: &[&str] = &[
@@ -56,6 +113,8 @@ struct Attack {
     tool: &'static str,
     arguments: Value,
     sign: Sign,
+    /// True if the same is allowed to commands, and so to file tools if a person is there.
+    is_open_to_watched: bool,
 }
 
 /// A project, and the files outside of it that must stay untouched.
@@ -109,14 +168,16 @@ impl Scene {
         }
     }
 
-    fn run(&self, way: Way, more: &[&str]) {
+    fn run(&self, way: &Way, more: &[&str]) {
         let temp = self.workspace.path().join("temp");
         fs::create_dir_all(&temp).unwrap();
-        let run = way(&self.workspace)
+        let run = self
+            .workspace
+            .run(way.arguments)
             .env("TMPDIR", &temp.display().to_string())
             .env("MY_API_KEY", SECRET)
             .env("ANTHROPIC_API_KEY", SECRET);
-        run.args(more).output();
+        (way.drive)(run.args(more));
     }
 
     /// Returns true if the attack worked.
@@ -138,18 +199,21 @@ fn attacks() -> Vec<Attack> {
         tool,
         arguments,
         sign: Sign::Told,
+        is_open_to_watched: false,
     };
     let bash = |name, command: &str, sign| Attack {
         name,
         tool: "bash",
         arguments: json!({ "command": command }),
         sign,
+        is_open_to_watched: false,
     };
     let writes = |name, tool, arguments, sign| Attack {
         name,
         tool,
         arguments,
         sign,
+        is_open_to_watched: false,
     };
     let patch = "*** Begin Patch\n*** Add File: away/new.txt\n+x\n*** End Patch\n";
     vec![
@@ -157,12 +221,14 @@ fn attacks() -> Vec<Attack> {
             "S6.10 read outside",
             "read_file",
             json!({ "path": "OUTSIDE/secret.txt" }),
-        ),
+        )
+        .but_open_to_watched(),
         told(
             "S6.12 read through a link",
             "read_file",
             json!({ "path": "away/secret.txt" }),
-        ),
+        )
+        .but_open_to_watched(),
         told("read a key", "read_file", json!({ "path": "~/.ssh/id" })),
         told(
             "read a key, spelled oddly",
@@ -183,7 +249,8 @@ fn attacks() -> Vec<Attack> {
             "search outside",
             "grep",
             json!({ "pattern": "hunter", "path": "OUTSIDE" }),
-        ),
+        )
+        .but_open_to_watched(),
         writes(
             "S6.11 write where it is denied",
             "write_file",
@@ -264,6 +331,11 @@ fn attacks() -> Vec<Attack> {
 }
 
 impl Attack {
+    fn but_open_to_watched(mut self) -> Self {
+        self.is_open_to_watched = true;
+        self
+    }
+
     /// Commands may read files outside the project that are not denied, so the script must not name them.
     fn but_reads_outside(mut self) -> Self {
         self.arguments = json!({ "command": "sed -i s,OUTSIDE/secret.txt,, steal.sh; sh steal.sh" });
@@ -275,18 +347,22 @@ impl Attack {
 /// through every way in, guarded files stay unchanged and secret. With the guards opened, each attack works.
 #[test]
 fn no_call_gets_through() {
-    for (way, run) in WAYS {
-        for attack in attacks() {
-            let scene = Scene::new(&attack);
-            scene.run(*run, &[]);
-            assert!(
-                scene.sim.count() >= 1,
-                "{way}: {}: the call was made",
-                attack.name
-            );
-            assert!(!scene.shows(&attack.sign), "{way}: {}", attack.name);
-            scene.sim.assert_valid();
-        }
+    for way in WAYS {
+        let attacks = attacks();
+        let next = AtomicUsize::new(0);
+        at_once(4, |_| {
+            while let Some(attack) = attacks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if attack.is_open_to_watched && way.is_attended {
+                    continue;
+                }
+                let scene = Scene::new(attack);
+                scene.run(way, &[]);
+                let name = format!("{}: {}", way.name, attack.name);
+                assert!(scene.sim.count() >= 1, "{name}: the call was made");
+                assert!(!scene.shows(&attack.sign), "{name}");
+                scene.sim.assert_valid();
+            }
+        });
     }
 }
 
@@ -299,7 +375,7 @@ fn each_attack_works_without_its_guard() {
             continue;
         }
         let scene = Scene::new(&attack);
-        scene.run(WAYS[0].1, OPEN);
+        scene.run(&WAYS[0], OPEN);
         assert!(scene.shows(&attack.sign), "{}", attack.name);
     }
 }

@@ -83,8 +83,16 @@ fn inputs() -> impl Strategy<Value = String> {
         r#"{"a": 1, "a": 2}"#,
         "{} {}",
         "1e999",
+        r#"{"command": 1e999}"#,
+        r#"{"command": "\ud83d"}"#,
+        r#"{"\udc41": "\u0000"}"#,
     ];
-    prop_oneof![select(valid), select(odd)].prop_map(str::to_owned)
+    let deep =
+        (0_usize..200).prop_map(|depth| format!("{{\"a\":{}{}}}", "[".repeat(depth), "]".repeat(depth)));
+    prop_oneof![
+        8 => prop_oneof![select(valid), select(odd)].prop_map(str::to_owned),
+        1 => deep,
+    ]
 }
 
 fn call() -> impl Strategy<Value = Part> {

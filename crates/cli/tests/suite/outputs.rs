@@ -86,8 +86,8 @@ fn a_cut_output_is_read_in_the_next_iteration() {
         assert_eq!(
             contents[1..],
             [
-                "200000\t200000\n200001\t200001\n[lines 200000-200001 of 400000; go on with offset=200002]",
-                "314150: 314150\n314151: 314151\n[2 matches so far; go on with offset=314152, or narrow the pattern]"
+                "200000\t200000\n200001\t200001\n[lines 200000-200001 of 400000; continue with offset=200002]",
+                "314150: 314150\n314151: 314151\n[2 matches so far; continue with offset=314152, or narrow the pattern]"
             ],
             "{wire}"
         );
@@ -169,7 +169,7 @@ fn an_output_is_read_after_a_restart() {
         contents(&output),
         [
             "399999\t399999\n400000\t400000\n[lines 399999-400000 of 400000; this is the end]",
-            "314150: 314150\n[1 match so far; go on with offset=314151, or narrow the pattern]"
+            "314150: 314150\n[1 match so far; continue with offset=314151, or narrow the pattern]"
         ]
     );
     let blobs = workspace.home().join("data/blobs");
@@ -343,4 +343,37 @@ fn nothing_is_left_after_the_end() {
             processes_with(&marker)
         );
     }
+}
+
+/// The stored output of a command has the bytes that the command wrote.
+#[test]
+fn a_stored_output_keeps_its_bytes() {
+    let command = "head -c 2000000 /dev/zero; printf 'caf\\303\\250 \\377\\n'; echo needle";
+    let replies = [
+        Reply::call("bash", json!({ "command": command })),
+        Reply::text("fine"),
+    ];
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    let expected: Vec<u8> = [&[0; 2_000_000][..], b"caf\xc3\xa8 \xff\nneedle\n"].concat();
+    let found = files_below(&workspace.home());
+    assert!(
+        found.contains(&expected),
+        "no file with these bytes among {} files",
+        found.len()
+    );
+}
+
+/// Returns the contents of all files below a folder.
+fn files_below(folder: &std::path::Path) -> Vec<Vec<u8>> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            all.extend(files_below(&path));
+        } else {
+            all.push(std::fs::read(&path).unwrap());
+        }
+    }
+    all
 }

@@ -15,6 +15,9 @@ use super::support::with_replies;
 
 static RUNTIME: LazyLock<tokio::runtime::Runtime> = LazyLock::new(|| tokio::runtime::Runtime::new().unwrap());
 
+/// Id of the session that is put into the store.
+const PLANTED: &str = "01900000-0000-7000-8000-000000000001";
+
 /// Way in which a session is resumed.
 #[derive(Debug, Clone, Copy)]
 enum Path {
@@ -51,7 +54,7 @@ async fn plant(workspace: &Workspace, messages: &[Message], path: Path) {
     let file = workspace.home().join("data/windlass.db");
     let store = windlass_store::open(&file, Arc::new(SystemClock::default())).unwrap();
     let new = NewSession {
-        id: Some("planted".into()),
+        id: Some(PLANTED.into()),
         place: workspace.path().canonicalize().unwrap().display().to_string(),
         time: Timestamp(1),
         ..NewSession::default()
@@ -60,7 +63,7 @@ async fn plant(workspace: &Workspace, messages: &[Message], path: Path) {
     let mut events = Vec::new();
     for (number, message) in messages.iter().enumerate() {
         let message = Message {
-            session_id: "planted".into(),
+            session_id: PLANTED.into(),
             ..message.clone()
         };
         let is_last_of_turn = message.role == Role::Assistant && number % 3 == 2;
@@ -95,23 +98,19 @@ fn live_through(messages: &[Message], wire: Protocol, path: Path) -> Result<(), 
         Path::Trim(most) => format!("session.max_conversation_messages={most}"),
         _ => "session.max_conversation_messages=0".to_owned(),
     };
-    let mut session = "planted".to_owned();
+    let mut session = PLANTED.to_owned();
     let mut args = vec!["exec", "-c", &most, "-c", "agent.reasoning=off"];
     match path {
         Path::Fork => args.push("--fork"),
         Path::Compact => {
             // It does not matter here whether there was anything to summarize.
-            drop(
-                workspace
-                    .run(&["exec", "--resume", "planted", "/compact"])
-                    .output(),
-            );
+            drop(workspace.run(&["exec", "--resume", PLANTED, "/compact"]).output());
         }
         Path::Switch(other) => workspace.use_sim(&sim, other),
         Path::Import => {
             let file = workspace.path().join("session.json").display().to_string();
             let out = workspace
-                .run(&["sessions", "export", "planted", "--format", "json", "-o", &file])
+                .run(&["sessions", "export", PLANTED, "--format", "json", "-o", &file])
                 .output();
             out.assert_code(0);
             let read = workspace.run(&["sessions", "import", &file]).output();
@@ -127,8 +126,8 @@ fn live_through(messages: &[Message], wire: Protocol, path: Path) -> Result<(), 
                 .map(|info| info["id"].as_str().unwrap());
             session = ids
                 .clone()
-                .find(|id| *id != "planted")
-                .unwrap_or("planted")
+                .find(|id| *id != PLANTED)
+                .unwrap_or(PLANTED)
                 .to_owned();
         }
         _ => {}

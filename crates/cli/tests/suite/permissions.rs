@@ -85,6 +85,50 @@ fn modes_decide() {
     assert!(workspace.has("a.txt"));
 }
 
+/// SAFE-11: `--mode` takes the names of modes and their earlier ones, `--permission-mode` those of Claude Code with
+/// their meaning there; a name that is none is an error.
+#[test]
+fn modes_have_names() {
+    let writes = |arguments: &[&str]| {
+        let call = Reply::call("write_file", json!({ "path": "a.txt", "content": "x" }));
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
+        let code = workspace.run(&["exec", "go"]).args(arguments).output().code;
+        (code, workspace.has("a.txt"))
+    };
+    for (flag, name, expected) in [
+        ("--mode", "auto", (Some(0), true)),
+        ("--mode", "default", (Some(0), true)),
+        ("--mode", "edits", (Some(0), true)),
+        ("--mode", "accept-edits", (Some(0), true)),
+        ("--mode", "ask", (Some(5), false)),
+        ("--mode", "plan", (Some(0), false)),
+        ("--mode", "unattended", (Some(0), false)),
+        ("--mode", "workspace-write", (Some(0), true)),
+        ("--mode", "read-only", (Some(0), false)),
+        ("--permission-mode", "default", (Some(5), false)),
+        ("--permission-mode", "acceptEdits", (Some(0), true)),
+        ("--permission-mode", "plan", (Some(0), false)),
+        ("--permission-mode", "bypassPermissions", (Some(0), true)),
+        ("--permission-mode", "dontAsk", (Some(0), false)),
+        ("--permission-mode", "danger-full-access", (Some(0), true)),
+        ("--permission-mode", "untrusted", (Some(5), false)),
+    ] {
+        assert_eq!(writes(&[flag, name]), expected, "{flag} {name}");
+    }
+    let workspace = workspace();
+    workspace.config("security.mode = \"accept-edits\"\n");
+    let listed = workspace.run(&["permissions", "list"]).output();
+    assert!(listed.stdout.contains("security.mode = \"edits\""), "{listed}");
+    let wrong = workspace
+        .run(&["exec", "go", "--permission-mode", "yolo"])
+        .output();
+    wrong
+        .assert_code(2)
+        .assert_says("expected plan, ask, edits, auto, full or unattended");
+    let wrong = workspace.run(&["exec", "go", "--mode", "edit"]).output();
+    wrong.assert_code(3).assert_says("did you mean \"edits\"?");
+}
+
 /// SAFE-8: calls are tested against the rules in effect, without running them.
 #[test]
 fn rules_are_tried_on_calls() {
@@ -144,7 +188,7 @@ fn declared_tools_are_offered() {
     sim.assert_valid();
 
     let checked = workspace.run(&["tools", "check"]).output();
-    assert!(checked.assert_code(0).stdout.contains("1 tools"), "{checked}");
+    assert!(checked.assert_code(0).stdout.contains("1 tool,"), "{checked}");
     let listed = workspace.run(&["tools", "list"]).output();
     assert!(listed.assert_code(0).stdout.contains("count_lines"), "{listed}");
     let run = workspace
@@ -217,6 +261,7 @@ fn blocked_commands_are_refused() {
         "true && /bin/rm kept.txt",
         "sh -c 'r\"m\" kept.txt'",
         "echo kept.txt | xargs rm",
+        "dd if=/dev/null of=kept.txt",
     ] {
         let replies = [
             Reply::call("bash", json!({ "command": command })),
@@ -224,13 +269,34 @@ fn blocked_commands_are_refused() {
         ];
         let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
         workspace.write("kept.txt", "");
+        let allow = "security.allow=[\"bash\"]";
         workspace
-            .run(&["exec", "go", "--mode", "full"])
+            .run(&["exec", "go", "-c", allow])
             .output()
             .assert_code(0);
         assert!(workspace.has("kept.txt"), "{command}");
         let told = &sim.outlines()[1];
         assert!(told.contains("security.blocked_commands"), "{command}: {told}");
+        assert_eq!(told.matches("security.blocked_commands").count(), 1, "{told}");
+    }
+    // Mode `full` runs what can be undone, and nothing else of the list.
+    for (command, is_kept) in [
+        ("rm kept.txt", false),
+        ("cd . && rm ./kept.txt", false),
+        ("rm \"$PWD\"/kept.txt", false),
+        ("echo kept.txt | xargs rm", true),
+        ("rm kept.txt /etc/hostname", true),
+        ("cd / && rm kept.txt", true),
+        ("find / -name kept.txt -exec rm {} +", true),
+        ("dd if=/dev/null of=kept.txt", true),
+        ("sudo rm kept.txt", true),
+    ] {
+        let call = Reply::call("bash", json!({ "command": command }));
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
+        workspace.write("kept.txt", "");
+        let output = workspace.run(&["exec", "go", "--mode", "full"]).output();
+        output.assert_code(0);
+        assert_eq!(workspace.has("kept.txt"), is_kept, "{command}: {output}");
     }
     let replies = [
         Reply::call("bash", json!({ "command": "rm kept.txt" })),
@@ -252,8 +318,8 @@ fn blocked_commands_are_refused() {
     assert!(!workspace.has("kept.txt"));
 }
 
-/// SAFE-5, SAFE-6: a command that reaches outside needs approval; a rule that covers every part of it lets it
-/// run.
+/// SAFE-5, SAFE-6: a command that reaches outside needs approval; rules that cover every part of it, and name the
+/// access that it needs, let it run.
 #[test]
 fn commands_that_reach_outside_ask() {
     let replies = || {
@@ -268,20 +334,94 @@ fn commands_that_reach_outside_ask() {
     output
         .assert_code(5)
         .assert_says("git push")
-        .assert_says("security.allow");
+        .assert_says("-c 'security.allow=[\"bash(touch made, network)\", \"bash(git push, network)\"]'");
     assert!(!workspace.has("made"));
 
-    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
-    let half = "security.allow=[\"bash(git *)\"]";
-    workspace.run(&["exec", "go", "-c", half]).output().assert_code(5);
+    for (allow, code) in [
+        ("[\"bash(git *, network)\"]", 5),
+        ("[\"bash(git *)\", \"bash(touch *)\"]", 5),
+        ("[\"bash(git *, network)\", \"bash(touch *)\"]", 5),
+        ("[\"bash\"]", 5),
+        ("[\"bash(git *, network)\", \"bash(touch *, network)\"]", 0),
+    ] {
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
+        let allow = format!("security.allow={allow}");
+        let output = workspace.run(&["exec", "go", "-c", &allow]).output();
+        output.assert_code(code);
+        assert_eq!(workspace.has("made"), code == 0, "{allow}: {output}");
+    }
+}
 
-    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies());
-    let whole = "security.allow=[\"bash(git *)\", \"bash(touch *)\"]";
-    workspace
-        .run(&["exec", "go", "-c", whole])
-        .output()
-        .assert_code(0);
-    assert!(workspace.has("made"));
+/// SAFE-6: a model cannot widen the sandbox of an allowed command by asking for more access, in no mode in
+/// which a rule is what allows the command.
+#[test]
+fn an_allowed_command_gets_no_more_than_the_rule_names() {
+    for (more, allow, runs) in [
+        (json!({}), "bash(touch *)", true),
+        (json!({ "network": true }), "bash(touch *)", false),
+        (json!({ "outside": true }), "bash(touch *)", false),
+        (json!({ "outside": true }), "bash(touch *, network)", false),
+        (json!({ "outside": true }), "bash(touch *, outside)", true),
+        (json!({ "network": true, "outside": true }), "*", false),
+    ] {
+        let mut arguments = json!({ "command": "touch made" });
+        let map = arguments.as_object_mut().expect("an object");
+        map.extend(more.as_object().expect("an object").clone());
+        let call = Reply::call("bash", arguments);
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
+        let rule = format!("security.allow=[\"{allow}\"]");
+        let output = workspace
+            .run(&["exec", "go", "--mode", "unattended", "-c", &rule])
+            .output();
+        output.assert_code(0);
+        assert_eq!(workspace.has("made"), runs, "{more} with {allow}: {output}");
+    }
+}
+
+/// SAFE-6: options before a subcommand do not hide it from a rule.
+#[test]
+fn a_denied_subcommand_is_denied_behind_options() {
+    for command in [
+        "git -C . push",
+        "git -c alias.p=push p",
+        "/usr/bin/git --no-pager push",
+    ] {
+        let call = Reply::call("bash", json!({ "command": command }));
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
+        let deny = "security.deny=[\"bash(git push*)\"]";
+        let run = workspace.run(&["exec", "go", "--mode", "full", "-c", deny]);
+        run.output().assert_code(0);
+        let told = &sim.outlines()[1];
+        assert!(
+            told.contains("the rule `bash(git push*)` forbids this"),
+            "{command}: {told}"
+        );
+    }
+}
+
+/// SAFE-6: the rules of a trusted project tighten; its allowing rules and its mode have no effect.
+#[test]
+fn a_trusted_projects_rules_apply() {
+    let calls = [
+        Reply::call("bash", json!({ "command": "touch denied" })),
+        Reply::call("bash", json!({ "command": "git push" })),
+        Reply::text("fine"),
+    ];
+    let (sim, workspace) = with_replies(Protocol::Anthropic, calls);
+    let rules =
+        "[security]\ndeny = [\"bash(touch *)\"]\nallow = [\"bash(git *, network)\"]\nmode = \"full\"\n";
+    workspace.write(".windlass/config.toml", rules);
+    workspace.run(&["trust", "--yes"]).output().assert_code(0);
+    let output = workspace.run(&["exec", "go", "-c", "security.deny=[]"]).output();
+    output.assert_code(5);
+    assert!(!workspace.has("denied"), "{output}");
+    assert!(sim.outlines()[1].contains("the rule `bash(touch *)` forbids this"));
+    let listed = workspace.run(&["permissions", "list"]).output();
+    assert!(
+        listed.stdout.contains("security.deny = [\"bash(touch *)\"]"),
+        "{listed}"
+    );
+    assert!(listed.stdout.contains("security.allow = []"), "{listed}");
 }
 
 /// SAFE-5 (S6.14): in an unattended run, a call of category `admin` or `write` is blocked unless it is
@@ -339,7 +479,7 @@ fn rules_are_tried_on_past_sessions() {
         .assert_code(5);
     // The same rules: nothing changes.
     let same = test("security.deny=[\"read_file(secrets/**)\"]", &["--all-sessions"]);
-    let line = "3 calls in 1 sessions: 0 changed; now 1 allowed, 1 ask, 1 denied\n";
+    let line = "3 calls in 1 session: 0 changed; now 1 allowed, 1 ask, 1 denied\n";
     assert_eq!(same.assert_code(0).stdout, line, "{same}");
     let listed = workspace.run(&["sessions", "list", "--json"]).output().json();
     let id = listed[0]["id"].as_str().unwrap().to_owned();

@@ -191,7 +191,7 @@ fn the_exit_code_is_that_of_the_last_turn() {
         "fine\n",
         "no line of a pipe is an answer: {output}"
     );
-    output.assert_says("allow it with a rule");
+    output.assert_says("allow it with -c 'security.allow=[\"bash(curl -sS http://127.0.0.1:1/, network)\"]'");
     talk(&workspace, &[], "go\n").assert_code(5);
 }
 
@@ -298,7 +298,7 @@ fn no_key_is_needed() {
 
     let output = talk(&workspace, &["--provider", "anthropic"], "/mode\nhello\n");
     output.assert_code(8).assert_says("ANTHROPIC_API_KEY");
-    assert!(output.stdout.contains("default: "), "{output}");
+    assert!(output.stdout.contains("auto: "), "{output}");
     talk(&workspace, &["--provider", "nonsense"], "hello\n").assert_code(3);
 }
 

@@ -44,7 +44,7 @@ fn a_person_is_asked() {
     let mut running = start(&workspace, "");
     wait_for_prompt(&mut running, 1);
     running.say("go\ny\n");
-    running.wait_for_stdout("Approval needed");
+    running.wait_for_stdout("Run this command?");
     assert_eq!(sim.count(), 1, "what was typed before is no answer");
     running.say("y\n");
     running.wait_for_stdout("You are welcome.");
@@ -63,7 +63,7 @@ fn a_person_is_asked() {
     let mut running = start(&workspace, "--plain");
     wait_for_prompt(&mut running, 1);
     running.say("go\n");
-    running.wait_for_stdout("Approval needed");
+    running.wait_for_stdout("Run this command?");
     running.say(CTRL_C);
     wait_for_prompt(&mut running, 2);
     running.say("/exit\n");
@@ -82,7 +82,9 @@ fn what_was_allowed_is_listed() {
         let mut running = start(&workspace, "");
         wait_for_prompt(&mut running, 1);
         running.say("go\n");
-        running.wait_for_stdout("Approval needed");
+        running.wait_for_stdout("Run this command?");
+        running.say(&format!("{answer}\n"));
+        running.wait_for_stdout("again to confirm");
         running.say(&format!("{answer}\n"));
         running.wait_for_stdout("It ran.");
         wait_for_prompt(&mut running, 2);

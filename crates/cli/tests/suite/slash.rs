@@ -34,9 +34,9 @@ fn commands_need_nobody() {
         (&["exec", "/status"], "no model is configured"),
         (&["exec", "/cost"], "No costs"),
         (&["exec", "/tools"], "read_file"),
-        (&["exec", "/permissions"], "mode   default"),
+        (&["exec", "/permissions"], "mode   auto"),
         (&["exec", "/session", "list"], "No sessions found."),
-        (&["-p", "/mode"], "default: "),
+        (&["-p", "/mode"], "auto: "),
         (&["exec", "/exit"], ""),
     ];
     for (args, text) in cases {
@@ -81,10 +81,7 @@ fn replies_have_a_shape() {
         (&object["ok"], &object["model_calls"]),
         (&Value::Bool(true), &Value::from(0))
     );
-    assert!(
-        object["result"].as_str().unwrap().starts_with("default: "),
-        "{json}"
-    );
+    assert!(object["result"].as_str().unwrap().starts_with("auto: "), "{json}");
     let stream = run(&workspace, &["exec", "-o", "stream-json", "/mode"]);
     check_events(stream.assert_code(0));
     assert_eq!(stream.story(), ["final"]);

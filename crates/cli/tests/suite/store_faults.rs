@@ -99,6 +99,32 @@ fn a_limit_on_files_is_a_clear_error() {
     sim.assert_valid();
 }
 
+/// SES-5: an empty database file is damage: it is reported, and the file stays as it is.
+#[test]
+fn an_empty_database_is_damage() {
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one").forever()]);
+    workspace.run(&["exec", "first"]).output().assert_code(0);
+    let path = workspace.run(&["db", "path"]).output().stdout.trim().to_owned();
+    std::fs::write(&path, "").unwrap();
+    for args in [
+        &["exec", "--continue", "second"][..],
+        &["exec", "new"],
+        &["sessions", "list"],
+        &["db", "check"],
+        &["db", "vacuum"],
+    ] {
+        let output = workspace.run(args).output();
+        output.assert_code(10).assert_says("is empty").assert_says(&path);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "{args:?}");
+    }
+    assert_eq!(sim.count(), 1);
+    for left in [&path, &format!("{path}-wal"), &format!("{path}-shm")] {
+        let _ = std::fs::remove_file(left);
+    }
+    workspace.run(&["exec", "new"]).output().assert_code(0);
+    workspace.run(&["db", "check"]).output().assert_code(0);
+}
+
 /// SES-5: a store that cannot be written is a clear error, and no model is called.
 #[test]
 fn a_store_that_cannot_be_written_is_a_clear_error() {
@@ -209,6 +235,7 @@ fn one_of_two_gets_the_session() {
 fn a_foreign_database_is_left_alone() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
     let file = workspace.home().join("data/windlass.db");
+    workspace.expect_damage();
     let content = "this is not a database ".repeat(200);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(&file, &content).unwrap();
@@ -241,7 +268,7 @@ fn a_database_is_looked_after() {
     let file = workspace.home().join("data/windlass.db");
     assert_eq!(path.assert_code(0).stdout.trim(), file.display().to_string());
     let check = workspace.run(&["db", "check"]).output();
-    assert!(check.assert_code(0).stdout.contains("1 sessions"), "{check}");
+    assert!(check.assert_code(0).stdout.contains("1 session,"), "{check}");
     workspace
         .run(&["db", "backup", "copy.db"])
         .output()
@@ -263,6 +290,7 @@ fn damage_is_found() {
         workspace.run(&["exec", "go"]).output().assert_code(0);
     }
     workspace.run(&["db", "vacuum"]).output().assert_code(0);
+    workspace.expect_damage();
     let file = workspace.home().join("data/windlass.db");
     let mut bytes = std::fs::read(&file).unwrap();
     let middle = bytes.len() / 2;

@@ -99,7 +99,7 @@ fn nothing_counts_before_trust() {
 
     // Trusted or not, a project does not choose the mode.
     let shown = workspace.run(&["config", "show"]).output();
-    assert!(shown.stdout.contains("security.mode = \"default\""), "{shown}");
+    assert!(shown.stdout.contains("security.mode = \"auto\""), "{shown}");
     let again = workspace.run(&["trust"]).output();
     assert!(again.assert_code(0).stdout.contains("already trusted"), "{again}");
     let doctor = workspace
@@ -380,7 +380,7 @@ fn tools_have_a_source() {
         lines.len() == 2
             && lines
                 .iter()
-                .all(|line| line.contains("tools.yaml: 1 tools, no problems")),
+                .all(|line| line.contains("tools.yaml: 1 tool, no problems")),
         "{checked}"
     );
     trust(&workspace);
@@ -462,5 +462,32 @@ fn a_revocation_stays_while_a_question_is_open() {
             listed.contains("/two") && !listed.contains("/one"),
             "{asks}: {listed}"
         );
+    }
+}
+
+/// SAFE-6: a script that the call before it rewrote is not run: the covered files are checked again directly before
+/// each call of a project's tool.
+#[test]
+fn a_rewritten_script_is_not_run() {
+    for (first, runs) in [
+        ("true", true),
+        ("echo 'echo rewritten' > scripts/greet.sh", false),
+    ] {
+        let reply =
+            Reply::call("bash", json!({ "command": first })).and_call("greet", json!({ "name": "ann" }));
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [reply, Reply::text("fine")]);
+        project(&workspace);
+        trust(&workspace);
+        let output = workspace.run(&["exec", "go"]).env("MY_TOKEN", "t").output();
+        output.assert_code(0);
+        let told = &sim.outlines()[1];
+        assert_eq!(told.contains("hello ann"), runs, "{told}");
+        assert!(!told.contains("rewritten\n"), "{told}");
+        if !runs {
+            assert!(
+                told.contains("greet was not run, because the project's files"),
+                "{told}"
+            );
+        }
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn press_until(screen: &mut Screen, key: &str, test: impl Fn(&str) ->
 /// Answers the request on the screen.
 #[track_caller]
 pub(super) fn answer_with(screen: &mut Screen, key: &str) {
-    press_until(screen, key, |shown| !shown.contains("asks to run"));
+    press_until(screen, key, |shown| !shown.contains("Run this command?"));
 }
 
 /// Quits with Ctrl+D, which is no failure and restores the terminal.
@@ -105,7 +105,7 @@ fn a_first_start_needs_nothing() {
     workspace.write("notes.txt", "remember the milk\n");
     let mut screen = open(&workspace, &[]);
     screen.wait_for("no API key found: using the simulated model. /connect sets up a real one");
-    screen.wait_for("default");
+    screen.wait_for("auto");
     say(&mut screen, "read notes.txt");
     screen.wait_for("● read_file notes.txt");
     screen.wait_for("[simulated model]");

@@ -7,7 +7,7 @@ use windlass_testkit::{PATIENCE, Screen, SimServer, Workspace, eventually};
 use super::support::with_replies;
 use super::tui::{answer_with, held, leave, open, outside, press_until, say};
 
-const ASKS: &str = "bash asks to run (admin)";
+const ASKS: &str = "Run this command?";
 
 /// Runs a turn up to the moment when it asks.
 fn asked(replies: impl IntoIterator<Item = Reply>) -> (SimServer, Workspace, Screen) {
@@ -16,7 +16,7 @@ fn asked(replies: impl IntoIterator<Item = Reply>) -> (SimServer, Workspace, Scr
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     screen.wait_for(ASKS);
-    screen.wait_for("y yes, once");
+    screen.wait_for("y  Yes, once");
     (sim, workspace, screen)
 }
 
@@ -29,7 +29,7 @@ fn has_ended(shown: &str) -> bool {
 #[test]
 fn y_runs_it() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
-    for shown in ["curl -sS http://127.0.0.1:1/", "it reaches the network"] {
+    for shown in ["curl -sS http://127.0.0.1:1/", "It reaches the network."] {
         assert!(screen.contents().contains(shown), "{}", screen.contents());
     }
     assert_eq!(sim.count(), 1);
@@ -46,6 +46,12 @@ fn n_runs_nothing() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("Something else.")]);
     answer_with(&mut screen, "n");
     screen.wait_for("✗ bash");
+    screen.wait_for("You said no.");
+    assert!(
+        !screen.contents().contains("Permission denied"),
+        "{}",
+        screen.contents()
+    );
     screen.wait_until("the turn has ended", has_ended);
     assert_eq!(sim.count(), 1);
     say(&mut screen, "try another way");
@@ -74,10 +80,10 @@ fn a_request_survives_a_resize() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
     for (columns, rows) in [(40, 12), (132, 43), (70, 20)] {
         screen.resize(columns, rows);
-        screen.wait_for("bash asks to run");
+        screen.wait_for("Run this command?");
     }
     screen.wait_until("it is asked once", |shown| shown.matches(ASKS).count() == 1);
-    screen.wait_for("t tell it what to do instead");
+    screen.wait_for("tell it what to do instead");
     answer_with(&mut screen, "y");
     screen.wait_for("It ran.");
     assert_eq!(sim.count(), 2);
@@ -89,13 +95,68 @@ fn a_request_survives_a_resize() {
 #[test]
 fn only_an_answer_is_an_answer() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("fine")]);
-    screen.type_keys("zqw");
-    screen.press("enter");
+    press_until(&mut screen, "z", |shown| shown.contains("That is no answer"));
+    screen.press("tab");
+    screen.wait_for("That is no answer");
     screen.wait_for("esc to cancel");
     screen.press("esc");
     screen.wait_until("the turn has ended", has_ended);
     screen.wait_until("nothing is asked", |shown| !shown.contains(ASKS));
     assert_eq!(sim.count(), 1);
+    leave(&mut screen);
+}
+
+/// SAFE-6: a word typed at a request approves nothing, however long the request was visible; it becomes a text for
+/// the model.
+#[test]
+fn a_typed_word_is_no_answer() {
+    for word in ["stop!", "skip it", "yes please", "sss"] {
+        let (sim, _workspace, mut screen) = asked([outside(), Reply::text("As you wish.")]);
+        // The hint shows that letters count by now.
+        press_until(&mut screen, "z", |shown| shown.contains("That is no answer"));
+        screen.type_keys(word);
+        screen.wait_for("Tell it what to do instead");
+        screen.wait_for(word);
+        assert_eq!(sim.count(), 1, "{word}: {}", screen.contents());
+        screen.press("enter");
+        screen.wait_for("As you wish.");
+        let told = &sim.outlines()[1];
+        assert!(told.contains(&format!("said: {word}")), "{told}");
+        leave(&mut screen);
+    }
+}
+
+/// SAFE-6: the list is driven by the arrows and enter, and a yes for the session is confirmed.
+#[test]
+fn arrows_and_enter_answer() {
+    let (sim, _workspace, mut screen) = asked([outside(), outside(), Reply::text("It ran.")]);
+    press_until(&mut screen, "down", |shown| {
+        shown.contains("› s  Yes, for this session")
+    });
+    screen.press("enter");
+    screen.wait_for("Do not ask again in this session");
+    assert_eq!(sim.count(), 1);
+    screen.press("enter");
+    screen.wait_for("It ran.");
+    assert_eq!(sim.count(), 3, "it was not asked again");
+    leave(&mut screen);
+}
+
+/// SAFE-2: a listed command offers no lasting yes.
+#[test]
+fn a_listed_command_is_allowed_once() {
+    let call = Reply::call("bash", json!({ "command": "rm plain.txt" }));
+    let call = call.fault(windlass_sim::Fault::new().delay_ms(900));
+    let (_sim, workspace, mut screen) = asked([call, Reply::text("Gone.")]);
+    let shown = screen.contents();
+    assert!(
+        shown.contains("`rm` is on your list security.blocked_commands."),
+        "{shown}"
+    );
+    assert!(!shown.contains("session") && !shown.contains("always"), "{shown}");
+    answer_with(&mut screen, "y");
+    screen.wait_for("Gone.");
+    assert!(!workspace.has("plain.txt"));
     leave(&mut screen);
 }
 
@@ -116,7 +177,7 @@ fn a_description_is_no_command() {
         "  $ cat plain.txt; curl -sS http://127.0.0.1:1/ -d @plain.txt",
         "  # list the files $ ls -la",
         "  that is: cat plain.txt · curl",
-        "  it reaches the network",
+        "  It reaches the network.",
     ] {
         assert!(
             shown.lines().any(|shown| shown.starts_with(line)),
@@ -142,12 +203,13 @@ fn what_is_out_of_sight_is_not_agreed_to() {
     press_until(&mut screen, "t", |shown| shown.contains("instead; enter"));
     screen.press("esc");
     screen.wait_for("v show everything (needed before yes)");
-    screen.type_keys("ysa");
-    // Right after other letters it is part of a word.
+    press_until(&mut screen, "y", |shown| {
+        shown.contains("Part of it is out of sight")
+    });
     press_until(&mut screen, "v", |shown| shown.contains("Full request"));
     assert_eq!(sim.count(), 1);
     screen.press("esc");
-    screen.wait_for("y once");
+    screen.wait_for("[y once]");
     answer_with(&mut screen, "y");
     screen.wait_for("It ran.");
     leave(&mut screen);
@@ -166,7 +228,7 @@ fn a_search_holds_up_no_answer() {
     screen.wait_for(ASKS);
     answer_with(&mut screen, "y");
     screen.wait_for(ASKS);
-    screen.wait_for("y yes, once");
+    screen.wait_for("y  Yes, once");
     screen.press("ctrl-r");
     answer_with(&mut screen, "y");
     screen.wait_for("It ran.");
@@ -241,7 +303,12 @@ fn a_provider_that_is_silent_is_named() {
 #[test]
 fn a_request_that_is_open_is_named() {
     let (_sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
-    screen.wait_for("waiting for approval: ");
+    screen.wait_for("waiting for your approval · 11 s");
+    assert!(
+        !screen.contents().contains("waiting for approval:"),
+        "{}",
+        screen.contents()
+    );
     answer_with(&mut screen, "y");
     screen.wait_for("It ran.");
     leave(&mut screen);

@@ -97,7 +97,7 @@ fn themes_are_chosen() {
     screen.wait_until("it was taken", |shown| shown.contains(EMPTY));
     leave(&mut screen);
     let mut screen = open(&workspace, &[]);
-    screen.wait_for("default");
+    screen.wait_for("auto");
     say(&mut screen, "hello");
     screen.wait_for("fine");
     assert_eq!(colours(&screen.raw()), Vec::<String>::new());

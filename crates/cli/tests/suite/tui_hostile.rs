@@ -97,7 +97,7 @@ fn no_text_commands_the_terminal() {
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     check_clean(&screen);
     say(&mut screen, "and ask");
-    screen.wait_for("asks to run");
+    screen.wait_for("Run this command?");
     // A request hides nothing from the user.
     screen.wait_for("␛]0;evil-title␇");
     answer_with(&mut screen, "n");
@@ -123,7 +123,7 @@ fn what_cannot_be_seen_is_shown() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [asks]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
-    screen.wait_for("asks to run");
+    screen.wait_for("Run this command?");
     // The terminal of these tests omits the sign itself from its screen.
     let shown = "$ cat pl�ain�.txt�x; curl -sS http://127.0.0.1:1/�a�";
     let is_shown = || has(&screen.raw(), shown);
@@ -193,7 +193,7 @@ fn tiny_terminals_are_terminals() {
         say(&mut screen, "go");
         assert!(eventually(PATIENCE, || sim.count() == 1), "{size:?}");
         screen.resize(80, 24);
-        screen.wait_for("asks to run");
+        screen.wait_for("Run this command?");
         screen.resize(size.0, size.1);
         screen.press("esc");
         screen.resize(60, 10);
@@ -226,7 +226,7 @@ fn everything(run: impl Fn(&Workspace) -> Run) -> Screen {
     let mut screen = run(&workspace).on_screen(100, 40);
     screen.wait_for(EMPTY);
     say(&mut screen, "go");
-    screen.wait_for("asks to run");
+    screen.wait_for("Run this command?");
     answer_with(&mut screen, "y");
     screen.wait_for("The end.");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));

@@ -193,8 +193,8 @@ fn esc_twice_goes_back() {
     leave(&mut screen);
 }
 
-/// UI-2, SAFE-5: shift+tab cycles through the modes; in plan mode a change is refused, and in the next mode
-/// it is not.
+/// UI-2, SAFE-5, SAFE-11: shift+tab cycles through the modes and says what each means; in plan mode a change is
+/// refused, and in mode auto it is not.
 #[test]
 fn shift_tab_changes_the_mode() {
     let write = || Reply::call("write_file", json!({ "path": "a.txt", "content": "x" }));
@@ -203,18 +203,16 @@ fn shift_tab_changes_the_mode() {
         [write(), Reply::text("Planned."), write(), Reply::text("Written.")],
     );
     let mut screen = open(&workspace, &[]);
-    screen.wait_for("· default");
+    screen.wait_for("· auto");
     screen.press("shift-tab");
-    screen.wait_for("· accept-edits");
-    screen.press("shift-tab");
-    screen.wait_for("· plan");
+    screen.wait_for("plan: only reads run");
     say(&mut screen, "write it");
     screen.wait_for("Planned.");
     assert!(!workspace.has("a.txt"));
     assert!(sim.outlines()[1].contains("error"), "{:?}", sim.outlines());
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
-    screen.press("shift-tab");
-    screen.wait_for("· default");
+    say(&mut screen, "/mode auto");
+    screen.wait_for("Mode auto from the next turn");
     say(&mut screen, "now write it");
     screen.wait_for("Written.");
     assert!(workspace.has("a.txt"));

@@ -123,6 +123,46 @@ fn turns_are_undone_and_done_again() {
         .assert_says("there is no checkpoint 9");
 }
 
+/// SES-11: an ordinary user goes back in one step across a turn that closed a folder to a turn that changed files in
+/// it; the folder has the mode it had then, and a redo closes it again.
+#[test]
+fn closed_folders_are_crossed() {
+    for mode in ["600", "000"] {
+        let replies = [
+            Reply::call(
+                "bash",
+                json!({"command": "echo two > shut/inner/file.txt; echo new > shut/new.txt"}),
+            ),
+            Reply::text("wrote"),
+            Reply::call("bash", json!({"command": format!("chmod {mode} shut/inner")})),
+            Reply::call("bash", json!({"command": format!("chmod {mode} shut")})),
+            Reply::text("closed"),
+        ];
+        let (_sim, mut workspace) = with_replies(Protocol::Anthropic, replies);
+        let root = workspace.path();
+        workspace.write("shut/inner/file.txt", "one\n");
+        fs::set_permissions(root.join("shut/inner"), fs::Permissions::from_mode(0o751)).unwrap();
+        workspace.give_to_ordinary_user();
+        let first = state(&root);
+        run(&workspace, &["exec", "first"]).assert_code(0);
+        run(
+            &workspace,
+            &["exec", "--continue", "--mode", "full", "-c", OPEN, "second"],
+        )
+        .assert_code(0);
+        let closed = || fs::metadata(root.join("shut")).unwrap().permissions().mode() & 0o777;
+        let expected = u32::from_str_radix(mode, 8).unwrap();
+        assert_eq!(closed(), expected);
+        let rewound = run(&workspace, &["checkpoint", "rewind", "1"]);
+        rewound.assert_code(0);
+        assert_eq!(state(&root), first, "{rewound}");
+        run(&workspace, &["redo"]).assert_code(0);
+        assert_eq!(closed(), expected);
+        run(&workspace, &["checkpoint", "rewind", "1"]).assert_code(0);
+        assert_eq!(state(&root), first);
+    }
+}
+
 /// SES-11: a file that was changed outside the session is not overwritten, unless forced; then it can be
 /// restored.
 #[test]

@@ -14,7 +14,7 @@ use super::keys::{self, Key, Place, render};
 use super::layers::{Layers, SettingOrigin};
 use super::problem::SettingsProblem;
 use super::suggest::{self, Found};
-use super::value::{clip, describe};
+use super::value::{Value, clip, describe};
 
 /// Size limit of a settings file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -205,6 +205,10 @@ impl Walk<'_> {
         match checked {
             Ok(value) => {
                 let line = self.lines.line(found.name_at);
+                if let (Author::Project, Value::List(entries)) = (self.author, &value) {
+                    let path = Arc::clone(&self.path);
+                    return self.layers.add(&self.at, entries.clone(), path, line);
+                }
                 let origin = SettingOrigin::File {
                     path: Arc::clone(&self.path),
                     line,

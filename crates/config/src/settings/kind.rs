@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use toml_edit::Item;
+use windlass_core::permission::Mode;
 
 use super::Settings;
 use super::suggest;
-use super::typed::{KeyCommand, Word};
+use super::typed::{KeyCommand, NetworkAccess, Word};
 use super::value::{Value, describe, quote};
 
 /// PROV-11: the part of a message that explains where API keys belong.
@@ -49,6 +50,10 @@ pub(super) enum Kind {
         default: Option<&'static str>,
         set: fn(&mut Settings, &[String], &str),
     },
+    /// `true`, `false`, or a list of hosts.
+    Network { set: Set<NetworkAccess> },
+    /// A permission mode, by any of its names.
+    Mode { set: Set<Mode> },
     /// A shell command line, or a program and its arguments.
     Command { set: Set<KeyCommand> },
     /// A list of texts, each of which passes a check.
@@ -74,6 +79,19 @@ pub(super) enum TextRule {
     Header,
 }
 
+fn host(text: &str) -> Result<(), String> {
+    let example = "write a name such as \"example.org\", \"*.example.org\" or \"example.org:8443\"";
+    match windlass_sandbox::is_host(text) {
+        true => Ok(()),
+        false => Err(format!("{} is not a host; {example}", quote(text))),
+    }
+}
+
+/// Returns the names of the modes.
+pub(super) fn mode_names() -> Vec<&'static str> {
+    Mode::ALL.iter().map(|mode| mode.name()).collect()
+}
+
 /// Returns the words of a choice.
 pub(super) fn words<W: Word>() -> Vec<&'static str> {
     W::WORDS.iter().map(|(word, _)| *word).collect()
@@ -92,6 +110,8 @@ impl Kind {
             Self::Number { default, .. } => default.map(Value::Number),
             Self::Seconds { default, .. } => Some(Value::Integer(*default)),
             Self::Choice { default, .. } => default.map(|word| Value::Text(word.to_owned())),
+            Self::Network { .. } => Some(Value::Switch(false)),
+            Self::Mode { .. } => Some(Value::Text(Mode::default().name().to_owned())),
         }
     }
 
@@ -113,6 +133,14 @@ impl Kind {
                 );
             }
             (Self::Choice { set, .. }, Value::Text(word)) => set(settings, path, word.as_str()),
+            (Self::Network { set }, Value::Switch(true)) => set(settings, path, NetworkAccess::On),
+            (Self::Network { set }, Value::Switch(false)) => set(settings, path, NetworkAccess::Off),
+            (Self::Network { set }, Value::List(hosts)) => {
+                set(settings, path, NetworkAccess::Hosts(hosts.clone()));
+            }
+            (Self::Mode { set }, Value::Text(name)) => {
+                set(settings, path, name.parse().unwrap_or_default());
+            }
             (Self::Command { set }, Value::Text(line)) => {
                 set(settings, path, KeyCommand::Shell(line.clone()));
             }
@@ -151,6 +179,21 @@ impl Kind {
                 Some(word) => return one_of(word, &words()),
                 None => None,
             },
+            Self::Network { .. } => match (item.as_bool(), texts(item)) {
+                (Some(on), _) => Some(Value::Switch(on)),
+                (None, Some(hosts)) => {
+                    hosts.iter().try_for_each(|text| host(text))?;
+                    Some(Value::List(hosts))
+                }
+                (None, None) => None,
+            },
+            Self::Mode { .. } => match item.as_str() {
+                Some(name) => {
+                    let known = name.parse::<Mode>().map_or(name, |mode| mode.name());
+                    return one_of(known, &mode_names());
+                }
+                None => None,
+            },
             Self::Command { .. } => return command(item),
             Self::List { check, .. } => match texts(item) {
                 Some(list) => {
@@ -166,7 +209,7 @@ impl Kind {
     /// Checks a value given as text, in a variable or a flag. Strings need no quotes.
     pub(super) fn parse(&self, text: &str) -> Result<Value, String> {
         let is_quoted = text.starts_with(['"', '\'']);
-        let is_text = matches!(self, Self::Text { .. } | Self::Choice { .. });
+        let is_text = matches!(self, Self::Text { .. } | Self::Choice { .. } | Self::Mode { .. });
         let is_line = matches!(self, Self::Command { .. }) && !text.starts_with('[');
         let literal = || toml_edit::Value::from(text);
         let value = if (is_text || is_line) && !is_quoted {
@@ -186,6 +229,8 @@ impl Kind {
             Self::Number { .. } => "a number".to_owned(),
             Self::Seconds { .. } => "a number of seconds".to_owned(),
             Self::Choice { words, .. } => one_of_words(&words()),
+            Self::Network { .. } => "`true`, `false` or an array of host names".to_owned(),
+            Self::Mode { .. } => one_of_words(&mode_names()),
             Self::Command { .. } => "a string or an array of strings".to_owned(),
             Self::List { .. } => "an array of strings".to_owned(),
         }
@@ -210,6 +255,8 @@ impl Kind {
             Self::Text { .. }
             | Self::Switch { .. }
             | Self::Choice { .. }
+            | Self::Network { .. }
+            | Self::Mode { .. }
             | Self::Command { .. }
             | Self::List { .. } => expected,
         }

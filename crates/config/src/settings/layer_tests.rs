@@ -232,6 +232,34 @@ fn an_untrusted_project_sets_nothing() {
     assert_eq!(bed.line(key), "agent.max_iterations = 5  # project/config.toml:1");
 }
 
+/// SAFE-6: the rules of a trusted project are added to those of every other layer, and a project cannot allow.
+#[test]
+fn a_projects_rules_only_tighten() {
+    let bed = Bed::new()
+        .user("security.deny = [\"bash(curl *)\"]\nsecurity.allow = [\"bash(make)\"]")
+        .project("[security]\ndeny = [\"bash(git push*)\"]\nask = [\"deploy\"]\nallow = [\"bash\"]\nmode = \"full\"");
+    assert_eq!(
+        bed.line("security.deny"),
+        "security.deny = [\"bash(curl *)\", \"bash(git push*)\"]  # config.toml:1, and project/config.toml:2"
+    );
+    assert_eq!(
+        bed.line("security.ask"),
+        "security.ask = [\"deploy\"]  # project/config.toml:3"
+    );
+    assert_eq!(
+        bed.line("security.allow"),
+        "security.allow = [\"bash(make)\"]  # config.toml:2"
+    );
+    assert_eq!(bed.warnings().len(), 2, "{:?}", bed.warnings());
+    let bed = bed.variable("WINDLASS_SECURITY_DENY", "[]");
+    assert_eq!(
+        bed.line("security.deny"),
+        "security.deny = [\"bash(git push*)\"]  # environment WINDLASS_SECURITY_DENY, and project/config.toml:2"
+    );
+    let wrong = Bed::new().project("security.deny = [\"bash(\"]");
+    assert!(wrong.problems().contains("closing `)`"), "{}", wrong.problems());
+}
+
 /// CFG-1: the list is short on purpose; consider a hostile repository before adding a key to it.
 #[test]
 fn the_keys_open_to_a_project_are_these() {
@@ -253,6 +281,8 @@ fn the_keys_open_to_a_project_are_these() {
         "context.keep_recent_messages",
         "memory.compression.pruning_strategy",
         "memory.focus.auto_consolidate_min_window",
+        "security.ask",
+        "security.deny",
         "session.max_conversation_messages",
     ];
     assert_eq!(open, expected);

@@ -27,6 +27,26 @@ pub enum SettingOrigin {
     Environment(String),
     /// A flag.
     Flag(String),
+    /// A list to which a project's file adds entries.
+    Added {
+        /// Origin of the other entries.
+        to: Box<SettingOrigin>,
+        /// Path of the project's file.
+        path: Arc<PathBuf>,
+        /// Line number, from 1.
+        line: usize,
+    },
+}
+
+impl SettingOrigin {
+    /// Returns true if a flag or an environment variable set the value.
+    pub(super) fn is_of_this_run(&self) -> bool {
+        match self {
+            Self::Environment(_) | Self::Flag(_) => true,
+            Self::Added { to, .. } => to.is_of_this_run(),
+            Self::Default | Self::File { .. } => false,
+        }
+    }
 }
 
 /// CFG-1: a key with the value in effect.
@@ -45,6 +65,8 @@ pub struct Effective {
 /// Accumulated result of the layers read so far.
 pub(super) struct Layers {
     set: BTreeMap<Vec<String>, Setting>,
+    /// Entries that a project adds to a list, whatever the other layers set.
+    added: BTreeMap<Vec<String>, Added>,
     problems: SettingsError,
     warnings: Vec<String>,
 }
@@ -53,6 +75,12 @@ struct Setting {
     key: &'static Key,
     value: Option<Value>,
     origin: SettingOrigin,
+}
+
+struct Added {
+    entries: Vec<String>,
+    path: Arc<PathBuf>,
+    line: usize,
 }
 
 impl Layers {
@@ -72,6 +100,7 @@ impl Layers {
         });
         Self {
             set: set.collect(),
+            added: BTreeMap::new(),
             problems: SettingsError::default(),
             warnings: Vec::new(),
         }
@@ -89,6 +118,11 @@ impl Layers {
         );
     }
 
+    /// SAFE-6: adds entries of a project's file to a list. No other layer can remove them.
+    pub(super) fn add(&mut self, at: &[String], entries: Vec<String>, path: Arc<PathBuf>, line: usize) {
+        self.added.insert(at.to_vec(), Added { entries, path, line });
+    }
+
     /// Records a problem.
     pub(super) fn problem(&mut self, problem: impl FnOnce() -> SettingsProblem) {
         self.problems.add(problem);
@@ -100,9 +134,14 @@ impl Layers {
     }
 
     /// Returns the settings, or all problems.
-    pub(super) fn into_settings(self) -> Result<Settings, SettingsError> {
+    pub(super) fn into_settings(mut self) -> Result<Settings, SettingsError> {
         if !self.problems.is_empty() {
             return Err(self.problems);
+        }
+        for (at, added) in std::mem::take(&mut self.added) {
+            if let Some(setting) = self.set.get_mut(&at) {
+                setting.extend(added);
+            }
         }
         let places = places();
         // The entries are already sorted by path, and the sort is stable.
@@ -124,6 +163,27 @@ impl Layers {
             });
         }
         Ok(settings)
+    }
+}
+
+impl Setting {
+    fn extend(&mut self, added: Added) {
+        let mut list = match self.value.take() {
+            Some(Value::List(list)) => list,
+            _ => Vec::new(),
+        };
+        for entry in added.entries {
+            if !list.contains(&entry) {
+                list.push(entry);
+            }
+        }
+        self.value = Some(Value::List(list));
+        let to = std::mem::replace(&mut self.origin, SettingOrigin::Default);
+        self.origin = SettingOrigin::Added {
+            to: Box::new(to),
+            path: added.path,
+            line: added.line,
+        };
     }
 }
 
@@ -160,6 +220,10 @@ impl fmt::Display for SettingOrigin {
             Self::File { path, line } => write!(f, "{}:{line}", path.display()),
             Self::Environment(name) => write!(f, "environment {name}"),
             Self::Flag(name) => write!(f, "flag {name}"),
+            Self::Added { to, path, line } => match **to {
+                Self::Default => write!(f, "{}:{line}", path.display()),
+                _ => write!(f, "{to}, and {}:{line}", path.display()),
+            },
         }
     }
 }

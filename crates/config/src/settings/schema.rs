@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use super::keys::{self, Key, SECTIONS, is_pattern};
-use super::kind::{Kind, TextRule};
+use super::kind::{Kind, TextRule, mode_names};
 use super::value::Value;
 
 /// CFG-1: the schema of a settings file. Loading rejects everything that the schema rejects.
@@ -78,6 +78,10 @@ fn shape(kind: &Kind) -> Map<String, Json> {
         }
         Kind::Seconds { min, max, .. } => json!({ "type": "number", "minimum": min, "maximum": max }),
         Kind::Choice { words, .. } => json!({ "type": "string", "enum": words() }),
+        Kind::Network { .. } => json!({
+            "oneOf": [{ "type": "boolean" }, { "type": "array", "items": { "type": "string" } }]
+        }),
+        Kind::Mode { .. } => json!({ "type": "string", "enum": mode_names() }),
         Kind::List { .. } => json!({ "type": "array", "items": { "type": "string" } }),
         Kind::Command { .. } => json!({
             "type": ["string", "array"],

@@ -168,6 +168,18 @@ pub struct TacoSettings {
     pub tools: Vec<String>,
 }
 
+/// Network access of commands.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum NetworkAccess {
+    /// None.
+    #[default]
+    Off,
+    /// These hosts.
+    Hosts(Vec<String>),
+    /// Everything.
+    On,
+}
+
 /// Settings of permissions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SecuritySettings {
@@ -183,8 +195,8 @@ pub struct SecuritySettings {
     pub blocked_commands: Vec<String>,
     /// True if tools of category `write` run without approval.
     pub auto_approve_writes: bool,
-    /// SAFE-4: true if commands may use the network.
-    pub network: bool,
+    /// SAFE-4, SAFE-12: network access of commands without approval.
+    pub network: NetworkAccess,
     /// SAFE-3: folders in which files may be used and written.
     pub allowed_paths: Vec<String>,
     /// SAFE-3: paths that no tool may access.
@@ -267,16 +279,6 @@ pub(super) trait Word: Copy + 'static {
 
 impl Word for OnMaxIterations {
     const WORDS: &'static [(&'static str, Self)] = &[("summary", Self::Summary), ("message", Self::Message)];
-}
-
-impl Word for Mode {
-    const WORDS: &'static [(&'static str, Self)] = &[
-        ("plan", Self::Plan),
-        ("default", Self::Default),
-        ("accept-edits", Self::AcceptEdits),
-        ("unattended", Self::Unattended),
-        ("full", Self::Full),
-    ];
 }
 
 impl Word for Option<Effort> {

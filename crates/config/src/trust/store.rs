@@ -106,21 +106,8 @@ fn key(root: &Path) -> Option<String> {
 
 /// Formats seconds since the epoch as a UTC date and time.
 fn date(seconds: u64) -> String {
-    // Counted in eras of 400 years that start in March, so that a leap day is the last of its year.
-    let days = seconds / 86_400 + 719_468;
-    let (era, of_era) = (days / 146_097, days % 146_097);
-    let year = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * of_year + 2) / 153;
-    let day = of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 {
-        from_march + 3
-    } else {
-        from_march - 9
-    };
-    let year = year + era * 400 + u64::from(month <= 2);
-    let (hour, minute, second) = (seconds / 3_600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    let seconds = i64::try_from(seconds).unwrap_or_default();
+    jiff::Timestamp::from_second(seconds).map_or_else(|_| String::new(), |time| time.to_string())
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ pub struct AgentBuilder {
     provider: Arc<dyn Provider>,
     config: Config,
     system: String,
-    approver: Arc<dyn Approver>,
+    approver: Option<Arc<dyn Approver>>,
     compactor: Option<Arc<dyn Compactor>>,
     outputs: Option<Arc<dyn Outputs>>,
     compaction: Option<CompactionConfig>,
@@ -61,7 +61,7 @@ impl AgentBuilder {
             provider,
             config: Config::default(),
             system: String::new(),
-            approver: Arc::new(NobodyToAsk),
+            approver: None,
             compactor: None,
             outputs: None,
             compaction: Some(CompactionConfig::default()),
@@ -213,7 +213,7 @@ impl AgentBuilder {
     /// Sets the approver that asks a person. Without one, every permission request is denied.
     #[must_use]
     pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
-        self.approver = Arc::new(approver);
+        self.approver = Some(Arc::new(approver));
         self
     }
 
@@ -281,11 +281,12 @@ impl AgentBuilder {
             ..Prefix::default()
         };
         self.config.prefix = Arc::new(prefix);
+        self.config.calls.policy.attended |= self.approver.is_some();
         Agent {
             shared: Arc::new(Shared {
                 provider: self.provider,
                 config: self.config,
-                approver: self.approver,
+                approver: self.approver.unwrap_or_else(|| Arc::new(NobodyToAsk)),
                 compactor: self.compactor,
                 outputs: self.outputs,
                 clock: self.clock,

@@ -14,6 +14,7 @@ fn cx(call: &str) -> ToolContext {
         progress: Progress::none(),
         person: Person::nobody(),
         confirmed: false,
+        places: Arc::default(),
     }
 }
 

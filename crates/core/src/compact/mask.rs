@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use super::{CompactError, Compacted, Compactor, Job, tail_start};
 use crate::message::{Message, Part, ToolResult};
 use crate::middleware::Depth;
+use crate::text::count;
 use crate::tool::RECALL;
 
 /// Minimum size of an output that is replaced by a note.
@@ -138,14 +139,14 @@ pub(super) fn cut(result: &ToolResult, characters: usize) -> ToolResult {
 }
 
 fn size(result: &ToolResult) -> String {
-    let lines = result.content.lines().count();
+    let lines = count(result.content.lines().count(), "line");
     let pictures = match result.images.len() {
         0 => String::new(),
         1 => ", a picture".to_owned(),
         many => format!(", {many} pictures"),
     };
-    let bytes = result.content.len();
-    format!("{bytes} bytes, {lines} lines{pictures} of `{}`", result.name)
+    let bytes = count(result.content.len(), "byte");
+    format!("{bytes}, {lines}{pictures} of `{}`", result.name)
 }
 
 /// Returns the hint on how to read the whole output back.

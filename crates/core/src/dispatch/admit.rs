@@ -7,7 +7,7 @@ use super::{Calls, record};
 use crate::event::{Event, Waiting};
 use crate::hook::{AdmittedCall, Judged, PermissionAction};
 use crate::message::{ToolCall, ToolResult};
-use crate::permission::{Decision, Denial, Proposal};
+use crate::permission::{Decision, Denial, Policy, Proposal};
 use crate::tool::{AnyTool, Category, Prepared, ToolTraits};
 use crate::turn::refused;
 
@@ -75,13 +75,21 @@ fn prepare<'a>(
     }
 }
 
+/// A denial that ends the turn.
+pub(super) struct Ended {
+    /// Reason, for the user.
+    pub(super) reason: String,
+    /// Advice for the user.
+    pub(super) hint: Option<String>,
+}
+
 /// LOOP-18: judges a valid call, once. The call that is judged here is the call that runs. `Err` ends the
-/// turn with its reason.
+/// turn.
 pub(super) async fn admit(
     deps: &Calls<'_>,
     call: &ToolCall,
     mut candidate: Candidate<'_>,
-) -> Result<Fate, String> {
+) -> Result<Fate, Ended> {
     let mut proposal = proposed(deps, call, &candidate);
     let mut reasons = Vec::new();
     for round in 0.. {
@@ -105,12 +113,13 @@ pub(super) async fn admit(
             }
         }
     }
-    let decision = match deps.config.policy.decide(&proposal) {
+    let policy = &deps.config.policy;
+    let decision = match policy.decide(&proposal) {
         Decision::Allow if !reasons.is_empty() => Decision::Ask,
         decision => decision,
     };
-    // A hook that wants a person asked is not answered by another hook.
-    let must_ask = !reasons.is_empty();
+    // A hook that wants a person asked is not answered by another hook, and a listed command by none.
+    let must_ask = !reasons.is_empty() || proposal.blocked.is_some();
     proposal.reasons.extend(reasons);
     let asks = decision == Decision::Ask;
     let (permitted, was_confirmed) = match decision {
@@ -141,7 +150,26 @@ pub(super) async fn admit(
         Err(Denial {
             reason,
             feedback: None,
-        }) => Err(reason.unwrap_or_else(|| format!("The call of `{}` was denied.", call.name))),
+        }) => Err(Ended {
+            reason: reason.unwrap_or_else(|| format!("The call of `{}` was denied.", call.name)),
+            hint: (!policy.attended).then(|| advice(policy, &proposal)),
+        }),
+    }
+}
+
+/// Advises a user who was not there to answer.
+fn advice(policy: &Policy, proposal: &Proposal) -> String {
+    let there = "run it in a terminal, where you can answer";
+    match policy.allowing(proposal) {
+        Some(rules) => {
+            let rules: Vec<String> = rules
+                .iter()
+                .map(|rule| format!("{:?}", rule.to_string()))
+                .collect();
+            let setting = format!("security.allow=[{}]", rules.join(", ")).replace('\'', "'\\''");
+            format!("allow it with -c '{setting}', or {there}")
+        }
+        None => format!("no rule can allow this call; {there}"),
     }
 }
 
@@ -178,7 +206,8 @@ fn feedback(text: String) -> Denial {
 }
 
 async fn ask(deps: &Calls<'_>, proposal: &Proposal) -> Result<(), Denial> {
-    record(deps, Event::permission_request(proposal)).await;
+    let cause = deps.config.policy.cause(proposal);
+    record(deps, Event::permission_request(proposal, cause)).await;
     let answer = tokio::select! {
         biased;
         // The caller sees the canceled token and reports that instead of the denial.

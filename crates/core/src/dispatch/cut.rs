@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::Calls;
 use super::settle::Settlement;
 use crate::message::ToolCall;
+use crate::text::grouped;
 use crate::tool::{Kept, TOOL_OUTPUT};
 
 /// Timeout of a store. The next step must not wait longer for a slow disk.
@@ -96,17 +97,4 @@ pub(super) fn shortened(shown: String, most: usize, total: usize, tool: &str, ke
         grouped(most),
         grouped(total)
     )
-}
-
-/// Formats a number with thousands separators.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }

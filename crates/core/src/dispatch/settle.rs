@@ -11,6 +11,7 @@ use super::Calls;
 use super::attempt::{Attempt, Finished};
 use super::cut::cut;
 use crate::event::Event;
+use crate::json::bounded;
 use crate::message::{ToolCall, ToolResult};
 use crate::tool::{Kept, Person, Progress, ToolContext, ToolError, ToolOutput, ToolTraits};
 use crate::turn::CANCELED_TEXT;
@@ -86,6 +87,7 @@ impl Running {
                 Arc::clone(deps.approver),
             ),
             confirmed: false,
+            places: Arc::default(),
         };
         let clock = Arc::clone(deps.clock);
         let started = clock.elapsed();
@@ -188,7 +190,7 @@ fn finish(call: &ToolCall, done: Result<Finished, JoinError>) -> Settlement {
 
 fn settle_ok(call: &ToolCall, output: ToolOutput, took: Duration, retried: bool) -> Settlement {
     let failed = if output.failed { Failed::Yes } else { Failed::No };
-    let details = told(output.details, retried);
+    let details = told(output.details.map(bounded), retried);
     let result = ToolResult {
         images: output.images,
         ..result_of(call, output.content, details, failed)

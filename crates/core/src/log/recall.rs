@@ -9,6 +9,7 @@ use super::{Entry, History, LogError, Store, record};
 use crate::event::{Event, SessionEvent};
 use crate::id::{MessageId, SessionId};
 use crate::message::{Message, Part, Role};
+use crate::text;
 use crate::tool::{AnyTool, Category, Tool, ToolContext, ToolError, ToolOutput, erase};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -243,15 +244,21 @@ fn page(text: &str, input: &RecallInput) -> Result<ToolOutput, ToolError> {
     }
     if count == 0 {
         let nothing = match &input.grep {
-            Some(wanted) => format!("No line from {first} on has `{wanted}`; there are {total} lines."),
-            None => format!("There are {total} lines; `offset` is beyond them."),
+            Some(wanted) => format!(
+                "No line from {first} on has `{wanted}`; the record has {}.",
+                text::count(total, "line")
+            ),
+            None => format!(
+                "The record has {}; `offset` is beyond its end.",
+                text::count(total, "line")
+            ),
         };
         return Ok(ToolOutput::text(nothing));
     }
     if is_cut {
         let _ = write!(
             shown,
-            "[{count} of {total} lines; go on with offset {}]",
+            "[{count} of {total} lines; continue with offset={}]",
             last + 1
         );
     }

@@ -111,14 +111,15 @@ fn long_spans_are_read_in_pages() {
     let shown = |input: &RecallInput| page(&text, input).unwrap().content;
     let first = shown(&input(None, None, None));
     assert!(
-        first.starts_with("1\tline 1\n2\t") && first.ends_with("[500 of 2000 lines; go on with offset 501]")
+        first.starts_with("1\tline 1\n2\t")
+            && first.ends_with("[500 of 2000 lines; continue with offset=501]")
     );
     let second = shown(&input(Some(1_999), None, None));
     assert_eq!(second, "1999\tline 1999\n2000\tline 2000\n");
     let found = shown(&input(None, Some(2), Some("LINE 77")));
     assert_eq!(
         found,
-        "77\tline 77\n770\tline 770\n[2 of 2000 lines; go on with offset 771]"
+        "77\tline 77\n770\tline 770\n[2 of 2000 lines; continue with offset=771]"
     );
     assert!(shown(&input(None, None, Some("zebra"))).contains("No line"));
     assert!(shown(&input(Some(9_999), None, None)).contains("beyond"));

@@ -84,7 +84,11 @@ pub struct ToolResult {
     /// Text for the model.
     pub content: String,
     /// Details for people and programs: exit code, diff, counts. Never sent to a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::json::lenient_option"
+    )]
     pub metadata: Option<serde_json::Value>,
     /// True if the call failed.
     pub is_error: bool,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Approver, Denial, Proposal, Question, Subject};
+use super::{Approver, Denial, Escalation, Proposal, Question, Subject};
 use crate::id::CallId;
 use crate::tool::Category;
 
@@ -51,7 +51,7 @@ impl Asker for Arc<dyn Asker> {
 }
 
 /// A lasting approval. It covers only what was shown: the same tool with the same definition, in the same
-/// folder, for parts that were all on the screen, with no more effect than was stated.
+/// folder, for parts that were all on the screen, with no more effect and no more access than was stated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     tool: String,
@@ -59,6 +59,8 @@ pub struct Grant {
     definition: Option<String>,
     cwd: PathBuf,
     category: Category,
+    #[serde(default, skip_serializing_if = "Escalation::is_none")]
+    reach: Escalation,
     parts: BTreeSet<String>,
 }
 
@@ -70,6 +72,7 @@ impl Grant {
             definition: proposal.definition.clone(),
             cwd: proposal.cwd.clone(),
             category: proposal.category,
+            reach: proposal.escalation,
             parts: parts(proposal),
         }
     }
@@ -84,6 +87,11 @@ impl Grant {
         &self.cwd
     }
 
+    /// Returns the access beyond the default that it covers.
+    pub fn reach(&self) -> Escalation {
+        self.reach
+    }
+
     /// Returns the covered parts.
     pub fn parts(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().map(String::as_str)
@@ -94,11 +102,15 @@ impl Grant {
             && self.definition == proposal.definition
             && self.cwd == proposal.cwd
             && self.category >= proposal.category
+            && self.reach.includes(proposal.escalation)
     }
 }
 
-/// Returns true if the grants together cover every part of a proposal.
+/// Returns true if the grants together cover every part of a proposal. A listed command is never covered.
 pub fn granted<'a>(grants: impl Iterator<Item = &'a Grant> + Clone, proposal: &Proposal) -> bool {
+    if proposal.blocked.is_some() {
+        return false;
+    }
     let about = grants.filter(|grant| grant.is_about(proposal));
     parts(proposal)
         .iter()
@@ -108,10 +120,9 @@ pub fn granted<'a>(grants: impl Iterator<Item = &'a Grant> + Clone, proposal: &P
 /// Returns everything that was on the screen, so that a call with more than that needs a new approval.
 fn parts(proposal: &Proposal) -> BTreeSet<String> {
     let mut parts: BTreeSet<String> = proposal
-        .subjects
-        .iter()
+        .parts()
         .map(|subject| match subject {
-            Subject::Command(text) => format!("command {text}"),
+            Subject::Command(text) | Subject::Spelling(text) => format!("command {text}"),
             Subject::Path(text) => format!("path {text}"),
             Subject::Host(text) => format!("host {text}"),
         })
@@ -176,6 +187,8 @@ impl<A: Asker> Approver for Granting<A> {
     async fn approve(&self, proposal: &Proposal) -> Result<(), Denial> {
         match self.asker.ask(proposal).await {
             Answer::Once => Ok(()),
+            // Only this time, whatever a front end offered.
+            Answer::Session | Answer::Always if proposal.blocked.is_some() => Ok(()),
             Answer::Session => {
                 self.grant(proposal);
                 Ok(())
@@ -186,7 +199,7 @@ impl<A: Asker> Approver for Granting<A> {
                 Ok(())
             }
             Answer::No => Err(Denial {
-                reason: Some(format!("You denied the call of `{}`.", proposal.tool)),
+                reason: Some("You said no.".to_owned()),
                 feedback: None,
             }),
             Answer::NoBecause(note) => Err(Denial {

@@ -16,7 +16,8 @@ fn proposal(commands: &[&str]) -> Proposal {
             .collect(),
         refusal: None,
         reasons: Vec::new(),
-        protected: false,
+        escalation: Escalation::default(),
+        blocked: None,
         cwd: "/work".into(),
         definition: None,
         preview: None,
@@ -59,6 +60,37 @@ fn a_grant_binds_to_what_was_shown() {
         !granted(small.iter(), &proposal(&["git push"])),
         "more effect than was told"
     );
+}
+
+/// SAFE-6: a grant covers only the access that was shown with it, for every command of a line. Grants stored
+/// before access was part of them cover none.
+#[test]
+fn a_grant_covers_the_access_that_was_shown() {
+    let with = |commands: &[&str], network: bool| Proposal {
+        escalation: Escalation {
+            network,
+            outside: false,
+            protected: false,
+        },
+        ..proposal(commands)
+    };
+    let grants = [
+        Grant::of(&with(&["make"], false)),
+        Grant::of(&with(&["npm ci"], true)),
+    ];
+    let covered = |proposal: &Proposal| granted(grants.iter(), proposal);
+    assert!(covered(&with(&["make"], false)));
+    assert!(covered(&with(&["npm ci"], false)), "less than was shown");
+    assert!(covered(&with(&["npm ci"], true)));
+    assert!(!covered(&with(&["make"], true)));
+    assert!(
+        !covered(&with(&["make", "npm ci"], true)),
+        "make would get the network"
+    );
+    let old = json!({"tool": "bash", "cwd": "/work", "category": "admin", "parts": ["command make"]});
+    let old: Grant = serde_json::from_value(old).expect("a grant of an earlier version");
+    assert!(granted([old.clone()].iter(), &with(&["make"], false)));
+    assert!(!granted([old].iter(), &with(&["make"], true)));
 }
 
 /// SAFE-6: a grant for a call without parts covers exactly its arguments.

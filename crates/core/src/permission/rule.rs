@@ -1,20 +1,25 @@
-//! Permission rules: `tool`, or `tool(pattern)`.
+//! Permission rules: `tool`, `tool(pattern)`, or `tool(pattern, network, outside)`.
 
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Proposal, Subject};
+use super::{Escalation, Proposal, Subject};
 
-/// A pattern over calls, such as `bash(git *)`, `write_file(src/**)` or `fetch(domain:example.com)`.
+/// A pattern over calls, such as `bash(git *)`, `write_file(src/**)` or `fetch(domain:example.com)`. An
+/// allowing rule covers access beyond the sandbox only if it names it: `bash(npm *, network)`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Rule {
     tool: String,
     pattern: Option<String>,
+    reach: Escalation,
 }
 
 /// Reason a text is not a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is not a permission rule: {reason}; write `tool` or `tool(pattern)`, as in `bash(git *)`")]
+#[error(
+    "`{text}` is not a permission rule: {reason}; write `tool`, `tool(pattern)` or `tool(pattern, network)`, as in \
+     `bash(git *)`"
+)]
 pub struct RuleError {
     text: String,
     reason: &'static str,
@@ -44,12 +49,17 @@ impl FromStr for Rule {
                 "a tool's name consists of letters, digits, `_`, `-` and `*`",
             ));
         }
+        let (pattern, reach) = match pattern.map(split_reach) {
+            None => (None, Escalation::default()),
+            Some((pattern, reach)) => (Some(pattern), reach),
+        };
         if pattern.is_some_and(|pattern| pattern.trim().is_empty()) {
             return Err(error("the pattern is empty"));
         }
         Ok(Self {
             tool: tool.to_owned(),
             pattern: pattern.map(str::to_owned),
+            reach,
         })
     }
 }
@@ -58,9 +68,25 @@ impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.pattern {
             None => f.write_str(&self.tool),
-            Some(pattern) => write!(f, "{}({pattern})", self.tool),
+            Some(pattern) => {
+                write!(f, "{}({pattern}", self.tool)?;
+                self.reach.words().try_for_each(|word| write!(f, ", {word}"))?;
+                f.write_str(")")
+            }
         }
     }
+}
+
+/// Splits the access that a rule names from its pattern: `npm *, network`.
+fn split_reach(text: &str) -> (&str, Escalation) {
+    let (mut pattern, mut reach) = (text, Escalation::default());
+    while let Some((before, word)) = pattern.rsplit_once(',') {
+        if !reach.add_word(word.trim()) {
+            break;
+        }
+        pattern = before.trim_end();
+    }
+    (pattern, reach)
 }
 
 impl Rule {
@@ -76,17 +102,61 @@ impl Rule {
         glob(&self.tool, tool, Star::Anything)
     }
 
-    /// Returns true if the rule matches any part of the call. Used by deny and ask rules.
+    /// Returns true if the rule matches any part of the call. Used by deny and ask rules. A rule that names
+    /// access matches only calls that need some of it.
     pub fn touches(&self, proposal: &Proposal) -> bool {
         self.names(&proposal.tool)
+            && (self.reach.is_none() || self.reach.overlaps(proposal.escalation))
             && (self.pattern.is_none() || proposal.subjects.iter().any(|subject| self.fits(subject)))
+    }
+
+    /// Returns true if the rule allows this part of a call, and the access that the call needs. A command line
+    /// runs as a whole with that access, so the rule of each of its commands must name it. The pattern of an
+    /// absolute path names the place itself.
+    pub(super) fn allows(&self, subject: &Subject, needed: Escalation) -> bool {
+        let named = match subject {
+            Subject::Path(path) => {
+                let is_absolute = |text: &str| text.starts_with('/');
+                !is_absolute(path) || self.pattern.as_deref().is_some_and(is_absolute)
+            }
+            Subject::Command(_) | Subject::Spelling(_) | Subject::Host(_) => false,
+        };
+        self.fits(subject) && (named || self.reach.includes(needed))
+    }
+
+    /// Returns true if the rule allows a call without parts, and the access that it needs.
+    pub(super) fn allows_all(&self, needed: Escalation) -> bool {
+        self.is_for_all() && self.reach.includes(needed)
+    }
+
+    /// Creates a rule that allows exactly this part of a call, with this access.
+    pub(super) fn exactly(tool: &str, subject: &Subject, reach: Escalation) -> Self {
+        let (pattern, reach) = match subject {
+            Subject::Host(host) => (format!("domain:{host}"), Escalation::default()),
+            Subject::Path(path) => (path.clone(), Escalation::default()),
+            Subject::Command(text) | Subject::Spelling(text) => (text.clone(), reach),
+        };
+        Self {
+            tool: tool.to_owned(),
+            pattern: Some(pattern),
+            reach,
+        }
+    }
+
+    /// Creates a rule for every call of a tool, with this access.
+    pub(super) fn for_tool(tool: &str, reach: Escalation) -> Self {
+        Self {
+            tool: tool.to_owned(),
+            pattern: (!reach.is_none()).then(|| "*".to_owned()),
+            reach,
+        }
     }
 
     /// Returns true if the rule matches this part of a call.
     pub fn fits(&self, subject: &Subject) -> bool {
         let Some(pattern) = &self.pattern else { return true };
         match subject {
-            Subject::Command(text) => fits_command(pattern, text),
+            Subject::Command(text) | Subject::Spelling(text) => fits_command(pattern, text),
             Subject::Path(path) => fits_path(pattern, path),
             Subject::Host(host) => fits_host(pattern, host),
         }

@@ -5,13 +5,16 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, json};
 
-/// Parses JSON and refuses ambiguous input: duplicate keys and trailing text.
+use crate::json::MAX_DEPTH;
+
+/// Parses JSON and refuses ambiguous input, such as duplicate keys and trailing text, and values nested deeper
+/// than [`MAX_DEPTH`].
 ///
 /// # Errors
 /// The error describes the problem and its position.
 pub fn parse_strict(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut deserializer)?;
+    let value = Strict { levels: MAX_DEPTH }.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -21,7 +24,20 @@ pub fn raw_arguments(text: &str) -> Value {
     parse_strict(if text.trim().is_empty() { "{}" } else { text }).unwrap_or_else(|_| json!({ "_raw": text }))
 }
 
-struct Strict;
+/// Parses a value of at most this many levels.
+#[derive(Clone, Copy)]
+struct Strict {
+    levels: usize,
+}
+
+impl Strict {
+    fn inner<E: Error>(self) -> Result<Self, E> {
+        let levels = self.levels.checked_sub(1);
+        levels
+            .map(|levels| Self { levels })
+            .ok_or_else(|| E::custom(format_args!("nested more than {MAX_DEPTH} levels deep")))
+    }
+}
 
 impl<'de> DeserializeSeed<'de> for Strict {
     type Value = Value;
@@ -67,20 +83,22 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
+        while let Some(item) = items.next_element_seed(inner)? {
             list.push(item);
         }
         Ok(Value::Array(list))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let inner = self.inner()?;
         let mut map = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if map.contains_key(&key) {
                 return Err(A::Error::custom(format_args!("duplicate key `{key}`")));
             }
-            let value = entries.next_value_seed(Strict)?;
+            let value = entries.next_value_seed(inner)?;
             map.insert(key, value);
         }
         Ok(Value::Object(map))

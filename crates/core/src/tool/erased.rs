@@ -2,18 +2,19 @@
 
 use std::any::TypeId;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::BoxFuture;
 use serde_json::Value;
 
+use super::shape::misplaced_list;
 use super::{
     Category, ExecutionContext, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits,
     parse_strict,
 };
 use crate::id::CallId;
-use crate::permission::{Proposal, Subject};
+use crate::permission::{Blocked, Escalation, Proposal, Subject};
 
 /// A tool whose argument type has been erased. Created by [`erase`], or implemented directly by tools whose
 /// schema is only known at run time.
@@ -49,8 +50,11 @@ pub struct Prepared {
     pub refusal: Option<String>,
     /// Reasons to ask the user first.
     pub reasons: Vec<String>,
-    /// True if the call asks in every mode.
-    pub protected: bool,
+    /// Access beyond the default that the call needs.
+    pub escalation: Escalation,
+    /// The list of blocked commands that the call is on.
+    pub blocked: Option<Blocked>,
+    places: Vec<PathBuf>,
     shown: Option<String>,
     work: Box<dyn Work>,
 }
@@ -102,20 +106,24 @@ impl Prepared {
             subjects: Vec::new(),
             refusal: None,
             reasons: Vec::new(),
-            protected: false,
+            escalation: Escalation::default(),
+            blocked: None,
+            places: Vec::new(),
             shown: None,
             work: Box::new(run),
         }
     }
 
-    /// Sets the category, subjects, refusal and reasons of the call.
+    /// Sets the judgement of the call.
     #[must_use]
     pub fn with_judgement(mut self, judgement: Judgement) -> Self {
         self.category = judgement.category;
         self.subjects = judgement.subjects;
         self.refusal = judgement.refusal;
         self.reasons = judgement.reasons;
-        self.protected = judgement.protected;
+        self.escalation = judgement.escalation;
+        self.blocked = judgement.blocked;
+        self.places = judgement.places;
         self
     }
 
@@ -139,7 +147,8 @@ impl Prepared {
             subjects: self.subjects.clone(),
             refusal: self.refusal.clone(),
             reasons: self.reasons.clone(),
-            protected: self.protected,
+            escalation: self.escalation,
+            blocked: self.blocked.clone(),
         }
     }
 
@@ -149,7 +158,8 @@ impl Prepared {
     }
 
     /// Runs the call.
-    pub fn run(self, cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+    pub fn run(self, mut cx: ToolContext) -> BoxFuture<'static, Result<ToolOutput, ToolError>> {
+        cx.places = Arc::new(self.places);
         self.work.run(cx)
     }
 }
@@ -194,7 +204,9 @@ impl<T: Tool> AnyTool for Erased<T> {
             subjects: judgement.subjects,
             refusal: judgement.refusal,
             reasons: judgement.reasons,
-            protected: judgement.protected,
+            escalation: judgement.escalation,
+            blocked: judgement.blocked,
+            places: judgement.places,
             shown: None,
             work: Box::new(Typed {
                 tool: Arc::clone(&self.tool),
@@ -206,6 +218,20 @@ impl<T: Tool> AnyTool for Erased<T> {
 
 impl<T: Tool> Erased<T> {
     fn decode(&self, value: &Value) -> Result<T::Input, ToolError> {
+        if !value.is_object() {
+            return Err(ToolError::Invalid(format!(
+                "Invalid arguments for {}: they must be one JSON object that matches the tool's schema, not {}.",
+                T::NAME,
+                kind_of(value)
+            )));
+        }
+        if let Some(place) = misplaced_list(value, &known_spec::<T>().schema) {
+            let place = place.trim_start_matches('.');
+            return Err(ToolError::Invalid(format!(
+                "Invalid arguments for {}: `{place}` must be an object, not a list.",
+                T::NAME
+            )));
+        }
         serde_path_to_error::deserialize(value).map_err(|error| {
             let path = error.path().to_string();
             let place = if path == "." {
@@ -234,6 +260,18 @@ impl<T: Tool> Erased<T> {
                 T::NAME
             ))),
         }
+    }
+}
+
+/// Returns the kind of a JSON value, with its article.
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }
 

@@ -56,8 +56,13 @@ pub struct Settled {
 pub enum SettledEnd {
     /// The user stopped it.
     Canceled,
-    /// A call was denied; the text names it and the reason.
-    Denied(String),
+    /// A call was denied.
+    Denied {
+        /// Text that names the call and the reason.
+        reason: String,
+        /// Advice for the user.
+        hint: Option<String>,
+    },
     /// A tool ended the turn with this answer.
     Finished(String),
 }

@@ -92,6 +92,7 @@ impl Rig {
             progress: Progress::none(),
             person: Person::nobody(),
             confirmed: false,
+            places: Arc::default(),
         };
         let prepared = match tool.prepare(&input.to_string()) {
             Ok(prepared) => prepared,

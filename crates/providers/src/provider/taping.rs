@@ -9,7 +9,7 @@ use windlass_core::log::{Exchange, RecordedAnswer, SharedRecorder};
 use windlass_core::message::Message;
 
 use super::Shared;
-use crate::key::Secret;
+use crate::key::{Secret, redact};
 use crate::wire::Kept;
 
 /// Maximum number of response bytes to record.
@@ -74,7 +74,7 @@ impl RecordingStream {
     /// Records the head of the response.
     pub(super) fn begin(&mut self, status: u16, form: &str) {
         self.answer.status = Some(status);
-        form.clone_into(&mut self.answer.form);
+        self.answer.form = redact(form, &*self.secrets);
     }
 
     /// Records a piece of the response.
@@ -93,7 +93,8 @@ impl RecordingStream {
 
     /// Finishes the recording of a response that was cut off.
     pub(super) fn cut(&mut self, why: &str) {
-        self.answer.cut.get_or_insert_with(|| why.to_owned());
+        let why = redact(why, &*self.secrets);
+        self.answer.cut.get_or_insert(why);
         self.tell();
     }
 
@@ -161,7 +162,8 @@ impl Told {
         }
         let longest = secrets
             .iter()
-            .map(|secret| secret.expose().len())
+            .flat_map(Secret::forms)
+            .map(|form| form.len())
             .max()
             .unwrap_or(0);
         let new = body
@@ -186,9 +188,8 @@ impl Told {
 }
 
 fn has(bytes: &[u8], secret: &Secret) -> bool {
-    let key = secret.expose().as_bytes();
-    // Shorter keys are placeholders.
-    key.len() >= 4 && memchr::memmem::find(bytes, key).is_some()
+    let mut forms = secret.forms().into_iter();
+    forms.any(|form| memchr::memmem::find(bytes, form.as_bytes()).is_some())
 }
 
 /// Returns the body with any keys redacted.
@@ -197,5 +198,5 @@ fn without(body: &Bytes, secrets: &[Secret]) -> Bytes {
         return body.clone();
     }
     let text = String::from_utf8_lossy(body);
-    Bytes::from(crate::key::redact(&text, secrets))
+    Bytes::from(redact(&text, secrets))
 }

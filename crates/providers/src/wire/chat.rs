@@ -3,6 +3,7 @@
 mod assemble;
 mod chunk;
 mod decode;
+mod details;
 mod encode;
 
 pub(crate) use self::decode::Decoder;

@@ -1,10 +1,13 @@
 //! A reply while it arrives: the only place where deltas become both events and parts, so that the output
 //! shown is the output stored.
 
+use serde_json::value::RawValue;
 use windlass_core::id::CallId;
-use windlass_core::message::{Part, Reasoning, ToolCall};
-use windlass_core::provider::{ProviderEvent, StopReason};
+use windlass_core::message::{Origin, Part, Reasoning, ToolCall};
+use windlass_core::model::Usage;
+use windlass_core::provider::{Completion, ProviderEvent, StopReason};
 
+use super::Wire;
 use super::ids::CallIds;
 use super::json::is_object;
 
@@ -14,8 +17,13 @@ pub(crate) struct At(usize);
 
 #[derive(Debug)]
 pub(crate) struct Draft {
+    /// Model that replies, as the provider calls it.
+    pub(crate) model: String,
+    pub(crate) usage: Usage,
     blocks: Vec<Block>,
     ids: CallIds,
+    wire: Wire,
+    provider: String,
 }
 
 #[derive(Debug)]
@@ -36,10 +44,14 @@ enum Block {
 type Events = Vec<ProviderEvent>;
 
 impl Draft {
-    pub(crate) fn new(ids: CallIds) -> Self {
+    pub(crate) fn new(wire: Wire, provider: &str, ids: CallIds) -> Self {
         Self {
+            model: String::new(),
+            usage: Usage::default(),
             blocks: Vec::new(),
             ids,
+            wire,
+            provider: provider.to_owned(),
         }
     }
 
@@ -135,9 +147,33 @@ impl Draft {
         }
     }
 
+    /// Takes the reply. `items` are the provider's own, which go back to it as they came.
+    pub(crate) fn complete(&mut self, said: Option<StopReason>, items: Vec<Box<RawValue>>) -> Completion {
+        let stop = self.settle(said.unwrap_or(StopReason::EndTurn));
+        Completion {
+            parts: self.take_parts(stop),
+            origin: Some(Origin {
+                provider: self.provider.clone(),
+                wire: self.wire.name().to_owned(),
+                items,
+            }),
+            stop,
+            usage: self.usage,
+            model: std::mem::take(&mut self.model),
+        }
+    }
+
+    /// Returns the name of a call.
+    pub(crate) fn call_name(&self, at: At) -> &str {
+        match self.blocks.get(at.0) {
+            Some(Block::Call { name, .. }) => name,
+            _ => "",
+        }
+    }
+
     /// Corrects the stop reason by the reply's content: servers send `stop` with calls and `tool_calls`
     /// without.
-    pub(crate) fn settle(&self, said: StopReason) -> StopReason {
+    fn settle(&self, said: StopReason) -> StopReason {
         let calls = self
             .blocks
             .iter()
@@ -150,7 +186,7 @@ impl Draft {
     }
 
     /// Takes the parts, without empty ones.
-    pub(crate) fn take_parts(&mut self, stop: StopReason) -> Vec<Part> {
+    fn take_parts(&mut self, stop: StopReason) -> Vec<Part> {
         // In a truncated reply, any call whose arguments are not a complete object may have been cut; in a
         // complete reply, the arguments are what the model meant to write, JSON or not.
         let cut = stop == StopReason::MaxTokens;

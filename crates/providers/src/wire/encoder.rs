@@ -11,11 +11,12 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use windlass_core::message::{Message, Role};
 use windlass_core::model::Model;
-use windlass_core::provider::{Layout, Prefix, Request, Span, SpanOf};
+use windlass_core::provider::{Layout, Prefix, Request, Span, SpanOf, ToolChoice};
 use windlass_core::tool::ToolSpec;
 
 use super::body::{Body, Kept};
 use super::ids::CallNames;
+use super::json::field;
 use super::{Effort, Quirks, Wire, anthropic, chat, responses};
 
 /// Encodes requests for one provider and one model.
@@ -70,11 +71,7 @@ impl Encoder {
 
     /// Returns the body of a request, and how much of it the previous and the next body share.
     pub(crate) fn continued(&self, request: &Request) -> (Bytes, Kept) {
-        let head = match self.wire {
-            Wire::Anthropic => anthropic::head(self, request),
-            Wire::Chat => chat::head(self, request),
-            Wire::Responses => responses::head(self, request),
-        };
+        let head = self.head(request);
         let prefix = self.prefix(&request.prefix);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let new = match last.new_in(&head, &prefix, &request.messages) {
@@ -96,11 +93,7 @@ impl Encoder {
 
     /// Returns the body of a request, and a description of each of its spans.
     pub(crate) fn layout(&self, request: &Request) -> Layout {
-        let head = match self.wire {
-            Wire::Anthropic => anthropic::head(self, request),
-            Wire::Chat => chat::head(self, request),
-            Wire::Responses => responses::head(self, request),
-        };
+        let head = self.head(request);
         let prefix = self.prefix(&request.prefix);
         let (before, behind) = (head.len(), head.len() + prefix.len());
         let mut body = Body::new(head, prefix.clone());
@@ -145,6 +138,15 @@ impl Encoder {
         };
         // Names are strings, so this cannot fail.
         told.unwrap_or_default()
+    }
+
+    /// Encodes everything before the prefix: model, limits and options.
+    fn head(&self, request: &Request) -> Vec<u8> {
+        match self.wire {
+            Wire::Anthropic => anthropic::head(self, request),
+            Wire::Chat => chat::head(self, request),
+            Wire::Responses => responses::head(self, request),
+        }
     }
 
     /// Encodes the system prompt and tools, up to and including the bracket that opens the message list.
@@ -238,6 +240,25 @@ impl Encoder {
             Wire::Responses => responses::item_calls(items),
         };
         calls.into_iter()
+    }
+}
+
+/// Appends the tool choice in the words of a wire, unless the model chooses freely or there are no tools.
+pub(crate) fn choose_tool<V: Into<Value>>(
+    out: &mut Vec<u8>,
+    request: &Request,
+    none: V,
+    required: V,
+    tool: impl FnOnce(&str) -> Value,
+) {
+    let choice = match &request.tool_choice {
+        ToolChoice::Auto => return,
+        ToolChoice::None => none.into(),
+        ToolChoice::Required => required.into(),
+        ToolChoice::Tool(name) => tool(name),
+    };
+    if !request.prefix.tools.is_empty() {
+        field(out, "tool_choice", &choice);
     }
 }
 

@@ -1,16 +1,28 @@
 //! Small helpers for writing JSON piece by piece.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use serde::Serialize;
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+use windlass_core::json::{lenient, repaired};
+use windlass_core::tool::parse_strict;
 
 /// Appends `value` as JSON.
 pub(crate) fn append<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     // Our values have string keys and serialize without errors, and a `Vec` accepts every byte.
     let written = serde_json::to_writer(&mut *out, value);
     debug_assert!(written.is_ok(), "{written:?}");
+}
+
+/// Appends `value` as JSON, after a comma if it is not the first.
+pub(crate) fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    append(out, value);
 }
 
 /// Appends `"name":value,`.
@@ -21,17 +33,31 @@ pub(crate) fn field<T: Serialize + ?Sized>(out: &mut Vec<u8>, name: &str, value:
     out.push(b',');
 }
 
+/// Appends one of the provider's own items, repaired where a parser would refuse it. Anything else of it is
+/// sent as it came.
+pub(crate) fn append_item(out: &mut Vec<u8>, item: &RawValue) {
+    if !out.is_empty() {
+        out.push(b',');
+    }
+    out.extend_from_slice(repaired(item.get()).as_bytes());
+}
+
 /// Returns true if `text` is one complete JSON object.
 pub(crate) fn is_object(text: &str) -> bool {
     text.trim_start().starts_with('{') && serde_json::from_str::<&RawValue>(text).is_ok()
 }
 
-/// Returns a call's arguments as the text of a JSON object: unchanged if the model wrote an object, otherwise
-/// the raw text under `_raw`.
+/// Returns true if `text` is one complete JSON object that can be read without doubt.
+pub(crate) fn is_sound_object(text: &str) -> bool {
+    matches!(parse_strict(text), Ok(Value::Object(_)))
+}
+
+/// Returns a call's arguments as the text of a JSON object: unchanged if the model wrote an object that can be
+/// read without doubt, otherwise the raw text under `_raw`.
 pub(crate) fn object_text(input: &str) -> Cow<'_, str> {
     if input.trim().is_empty() {
         Cow::Borrowed("{}")
-    } else if is_object(input) {
+    } else if is_sound_object(input) {
         Cow::Borrowed(input.trim())
     } else {
         let mut wrapped = b"{\"_raw\":".to_vec();
@@ -69,9 +95,13 @@ impl ObjectWriter {
         self
     }
 
-    /// Adds all fields of `map` except those in `except`.
-    pub(crate) fn fields(mut self, map: &Map<String, Value>, except: &[&str]) -> Self {
-        for (name, value) in map.iter().filter(|(name, _)| !except.contains(&name.as_str())) {
+    /// Adds all fields except those in `except`.
+    pub(crate) fn fields(mut self, fields: &Fields, except: &[&str]) -> Self {
+        for (name, value) in fields
+            .0
+            .iter()
+            .filter(|(name, _)| !except.contains(&name.as_str()))
+        {
             field(&mut self.0, name, value);
         }
         self
@@ -95,6 +125,78 @@ impl ObjectWriter {
         String::from_utf8(self.0)
             .ok()
             .and_then(|text| RawValue::from_string(text).ok())
+    }
+}
+
+/// Fields of a JSON object, in order and with their values as they came.
+#[derive(Debug, Default)]
+pub(crate) struct Fields(Vec<(String, Box<RawValue>)>);
+
+impl Fields {
+    /// Reads an object; anything else has no fields.
+    pub(crate) fn read(raw: &RawValue) -> Self {
+        let read = serde_json::from_str(raw.get());
+        read.or_else(|_| serde_json::from_str(&repaired(raw.get())))
+            .unwrap_or_default()
+    }
+
+    /// Returns a field. Of several with one name the last counts, as in every parser.
+    pub(crate) fn get(&self, name: &str) -> Option<&RawValue> {
+        let mut fields = self.0.iter().rev();
+        fields.find(|(known, _)| known == name).map(|(_, value)| &**value)
+    }
+
+    /// Returns a string field; empty if there is none.
+    pub(crate) fn text(&self, name: &str) -> String {
+        match self.get(name).map(|value| lenient(value.get())) {
+            Some(Value::String(text)) => text,
+            _ => String::new(),
+        }
+    }
+
+    /// Takes a field out.
+    pub(crate) fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
+        let place = self.0.iter().rposition(|(known, _)| known == name)?;
+        let (_, value) = self.0.remove(place);
+        Some(value)
+    }
+
+    /// Removes the fields that are null.
+    pub(crate) fn drop_null(&mut self) {
+        self.0.retain(|(_, value)| value.get() != "null");
+    }
+
+    /// Adds the fields of another object. They replace those of the same name.
+    pub(crate) fn extend(&mut self, other: Self) {
+        for (name, value) in other.0 {
+            match self.0.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => *known = value,
+                None => self.0.push((name, value)),
+            }
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Reader)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Decodes responses as they arrive: bytes in, provider events out.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use windlass_core::message::Message;
@@ -16,7 +17,7 @@ use crate::sse;
 pub struct ReplyDecoder {
     stream: sse::Decoder,
     pending: Vec<sse::SseEvent>,
-    assembly: Assembly,
+    assembly: Box<dyn Decode>,
 }
 
 /// Error while decoding an event.
@@ -28,11 +29,24 @@ pub(crate) enum EventError {
     Failed(ProviderError),
 }
 
-#[derive(Debug)]
-enum Assembly {
-    Anthropic(anthropic::Decoder),
-    Chat(chat::Decoder),
-    Responses(responses::Decoder),
+/// Assembles one reply on one wire.
+pub(crate) trait Decode: Debug + Send + Sync {
+    /// Takes the data of the next event of a stream.
+    fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError>;
+
+    /// Takes a reply that came in one piece.
+    fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError>;
+
+    /// Returns true if no further event matters.
+    fn is_over(&self) -> bool;
+
+    /// Returns true if the reply is complete, even if the stream never sent its last event.
+    fn is_finished(&self) -> bool {
+        self.is_over()
+    }
+
+    /// Takes the reply.
+    fn complete(&mut self, events: &mut Vec<ProviderEvent>) -> Completion;
 }
 
 impl ReplyDecoder {
@@ -68,10 +82,10 @@ impl ReplyDecoder {
         limits: sse::StreamLimits,
         ids: CallIds,
     ) -> Self {
-        let assembly = match wire {
-            Wire::Anthropic => Assembly::Anthropic(anthropic::Decoder::new(provider, ids)),
-            Wire::Chat => Assembly::Chat(chat::Decoder::new(provider, quirks.echo, ids)),
-            Wire::Responses => Assembly::Responses(responses::Decoder::new(provider, ids)),
+        let assembly: Box<dyn Decode> = match wire {
+            Wire::Anthropic => Box::new(anthropic::Decoder::new(provider, ids)),
+            Wire::Chat => Box::new(chat::Decoder::new(provider, quirks.echo, ids)),
+            Wire::Responses => Box::new(responses::Decoder::new(provider, ids)),
         };
         Self {
             stream: sse::Decoder::new(limits),
@@ -91,7 +105,7 @@ impl ReplyDecoder {
             EventError::Unreadable(data) => failure::not_json(&data),
             EventError::Failed(error) => error,
         })?;
-        if self.is_over() {
+        if self.assembly.is_over() {
             return Ok(true);
         }
         read.map_err(failure::from_sse)?;
@@ -103,7 +117,7 @@ impl ReplyDecoder {
     /// # Errors
     /// When the stream ended before the reply did.
     pub fn finish(&mut self, events: &mut Vec<ProviderEvent>) -> Result<Completion, ProviderError> {
-        if !self.is_over() {
+        if !self.assembly.is_over() {
             // The bytes after the last blank line may be half an event. They count if they can be parsed.
             let read = self.stream.finish(&mut self.pending);
             match self.deliver(events) {
@@ -126,43 +140,24 @@ impl ReplyDecoder {
         events: &mut Vec<ProviderEvent>,
     ) -> Result<Completion, ProviderError> {
         let body = std::str::from_utf8(body).map_err(|_| failure::from_sse(sse::SseError::NotText))?;
-        match &mut self.assembly {
-            Assembly::Anthropic(decoder) => decoder.whole(body, events)?,
-            Assembly::Chat(decoder) => decoder.whole(body, events)?,
-            Assembly::Responses(decoder) => decoder.whole(body, events)?,
-        }
+        self.assembly.whole(body, events)?;
         self.complete(events)
     }
 
     fn deliver(&mut self, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
         for event in std::mem::take(&mut self.pending) {
-            if self.is_over() {
+            if self.assembly.is_over() {
                 break;
             }
-            match &mut self.assembly {
-                Assembly::Anthropic(decoder) => decoder.event(&event.data, events)?,
-                Assembly::Chat(decoder) => decoder.event(&event.data, events)?,
-                Assembly::Responses(decoder) => decoder.event(&event.data, events)?,
-            }
+            self.assembly.event(&event.data, events)?;
         }
         Ok(())
     }
 
-    fn is_over(&self) -> bool {
-        match &self.assembly {
-            Assembly::Anthropic(decoder) => decoder.is_over(),
-            Assembly::Chat(decoder) => decoder.is_over(),
-            Assembly::Responses(decoder) => decoder.is_over(),
-        }
-    }
-
     fn complete(&mut self, events: &mut Vec<ProviderEvent>) -> Result<Completion, ProviderError> {
-        match &mut self.assembly {
-            Assembly::Anthropic(decoder) if decoder.is_over() => Ok(decoder.complete()),
-            Assembly::Responses(decoder) if decoder.is_over() => Ok(decoder.complete()),
-            // Chat servers omit their last event so often that the finish reason has to suffice.
-            Assembly::Chat(decoder) if decoder.is_finished() => Ok(decoder.complete(events)),
-            _ => Err(failure::ended_early()),
+        if !self.assembly.is_finished() {
+            return Err(failure::ended_early());
         }
+        Ok(self.assembly.complete(events))
     }
 }

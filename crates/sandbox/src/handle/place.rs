@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use uuid::Uuid;
 
 use super::rules::Denied;
-use super::{Attempt, OpenMode, PathDenied, step};
+use super::{Attempt, OpenMode, PathDenied, step, unnamed};
 use crate::backend::files;
 
 /// A file name in a folder. The folder stays the same whatever happens to its path.
@@ -125,7 +125,16 @@ impl<'a> Place<'a> {
         if let Err(Attempt::Denied) = self.open(OpenMode::Read) {
             return Err(self.denial(Attempt::Denied));
         }
-        let temporary = OsString::from(format!(".windlass-{}", Uuid::new_v4().simple()));
+        if let Some(file) = unnamed::create(self.folder.as_fd()) {
+            let written = self.fill_unnamed(file, content, permissions.clone(), existing);
+            match written {
+                Ok(Some(file)) => return Ok(file),
+                // A file system that cannot give it a name.
+                Ok(None) => {}
+                Err(error) => return Err(self.denial(Attempt::System(error))),
+            }
+        }
+        let temporary = temporary_name();
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         let file = step(&self.folder, &temporary, flags).map_err(|failure| self.denial(failure))?;
         let written = self.fill(file.into(), &temporary, content, permissions, existing);
@@ -133,6 +142,40 @@ impl<'a> Place<'a> {
             let _ = rustix::fs::unlinkat(&self.folder, &temporary, AtFlags::empty());
         }
         written.map_err(|error| self.denial(Attempt::System(error)))
+    }
+
+    /// Writes a file that has no name before it is complete, so that a process that is killed leaves nothing
+    /// behind. Returns `None` if it cannot get a name.
+    fn fill_unnamed(
+        &self,
+        mut file: File,
+        content: &[u8],
+        permissions: Option<Permissions>,
+        existing: Existing,
+    ) -> io::Result<Option<File>> {
+        file.write_all(content)?;
+        if let Some(permissions) = permissions {
+            file.set_permissions(permissions)?;
+        }
+        let folder = self.folder.as_fd();
+        let name = match existing {
+            Existing::Refused => self.name.clone(),
+            // A link replaces nothing, a rename does.
+            Existing::Replaced => temporary_name(),
+        };
+        match unnamed::link(&file, folder, &name) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Err(error),
+            Err(_) => return Ok(None),
+            Ok(()) => {}
+        }
+        if let Existing::Replaced = existing {
+            let moved = rustix::fs::renameat(folder, &name, folder, &self.name);
+            if moved.is_err() {
+                let _ = rustix::fs::unlinkat(folder, &name, AtFlags::empty());
+            }
+            moved?;
+        }
+        Ok(Some(file))
     }
 
     fn fill(
@@ -170,7 +213,13 @@ impl<'a> Place<'a> {
             Attempt::Denied => PathDenied::Denied(path),
             Attempt::Outside => PathDenied::Outside(path),
             Attempt::Changed => PathDenied::Raced(path),
+            Attempt::Moved(real) => PathDenied::Moved { path, real },
             Attempt::System(source) => PathDenied::System { path, source },
         }
     }
+}
+
+/// Returns a name that nobody can guess.
+fn temporary_name() -> OsString {
+    OsString::from(format!(".windlass-{}", Uuid::new_v4().simple()))
 }

@@ -1,20 +1,34 @@
 //! Opening and renaming files by handle, with the system calls that only Linux has.
 
-use std::ffi::OsStr;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::ffi::{CStr, OsStr};
+use std::fs::Permissions;
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, ResolveFlags};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, RawDir, RenameFlags, ResolveFlags};
 use rustix::io::{Errno, Result};
+use rustix::time::ClockId;
 
 /// Flags for a folder that is only a starting point for other paths. They need no permission to list it.
 pub(crate) const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
 
+/// The clock that the kernel stamps files with.
+pub(crate) const STAMP_CLOCK: ClockId = ClockId::RealtimeCoarse;
+
+/// No link, and no way out of the folder.
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS);
+
+/// Bytes of names that are read at once.
+const NAMES: usize = 32 << 10;
+
 /// Opens one name in a folder; never through a link, and never out of the folder.
 pub(crate) fn open_name(folder: BorrowedFd<'_>, name: &OsStr, flags: OFlags, mode: Mode) -> Result<OwnedFd> {
     let flags = flags | OFlags::NOFOLLOW;
-    let beneath = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
-    match rustix::fs::openat2(folder, name, flags, mode, beneath) {
+    match rustix::fs::openat2(folder, name, flags, mode, BENEATH) {
         // Old kernels, and filters that do not know the call. For a single name `openat` does the same.
         Err(Errno::NOSYS | Errno::PERM) => rustix::fs::openat(folder, name, flags, mode),
         other => other,
@@ -29,6 +43,37 @@ pub(crate) fn open_without_links(path: &Path, flags: OFlags) -> Option<Result<Ow
         Err(Errno::NOSYS | Errno::PERM) => None,
         other => Some(other),
     }
+}
+
+/// Opens a path below a folder. Returns `None` if the kernel has no call for that.
+pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &Path, flags: OFlags) -> Option<Result<OwnedFd>> {
+    match rustix::fs::openat2(folder, path, flags, Mode::empty(), BENEATH) {
+        // Old kernels, and filters that do not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => None,
+        other => Some(other),
+    }
+}
+
+/// Calls `visit` with each name in a folder, `.` and `..` included.
+pub(crate) fn names(
+    folder: BorrowedFd<'_>,
+    mut visit: impl FnMut(&CStr) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut buffer = Vec::<u8>::with_capacity(NAMES);
+    let mut names = RawDir::new(folder, buffer.spare_capacity_mut());
+    while let Some(entry) = names.next() {
+        visit(entry?.file_name())?;
+    }
+    Ok(())
+}
+
+/// Sets the mode of a file or folder that needs not be readable. `kind` is a flag for opening it.
+pub(crate) fn set_mode(folder: BorrowedFd<'_>, name: &OsStr, kind: OFlags, mode: u32) -> io::Result<()> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC | kind;
+    let handle = rustix::fs::openat(folder, name, flags, Mode::empty())?;
+    // Such a handle has no call of its own for this. If it is a link, the mode is refused.
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    std::fs::set_permissions(path, Permissions::from_mode(mode))
 }
 
 /// Renames a file inside a folder. Fails if the new name exists.

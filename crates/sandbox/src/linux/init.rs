@@ -10,7 +10,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::exit;
 
@@ -20,8 +21,8 @@ use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptio
 use super::resolved::ResolvedPolicy;
 use super::supervise::{self, Files};
 use super::{capabilities, filter, masks, namespaces, path_rules, private, support, syscalls, wire};
-use crate::SandboxError;
-use crate::policy::{Guard, ResourceLimits};
+use crate::policy::{Guard, Network, ResourceLimits};
+use crate::{SandboxError, egress};
 
 /// Argument that makes the helper a launcher, with its connection as standard input.
 pub(super) const LAUNCH: &str = "--launch";
@@ -104,12 +105,23 @@ fn serve(socket: &OwnedFd) -> Result<(), Failure> {
         let adopted = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         adopted.map_err(|error| SandboxError::system("adopting orphans", error))?;
     }
+    // Everything that listens does so before commands can.
+    let proxy = match policy.network {
+        Network::Hosts => {
+            let listener = TcpListener::bind(("127.0.0.1", egress::PORT));
+            Some(listener.map_err(|error| SandboxError::system("starting the proxy", error))?)
+        }
+        Network::Off | Network::On => None,
+    };
     confine(&policy)?;
     // A command must not look into the launcher or its supervisor.
     let hidden = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
     hidden.map_err(|error| SandboxError::system("hiding the launcher", error))?;
-    wire::send(socket, READY, &[]).map_err(|error| SandboxError::system("reporting", error))?;
-    Ok(attend(socket))
+    let files: Vec<BorrowedFd<'_>> = proxy.iter().map(AsFd::as_fd).collect();
+    wire::send(socket, READY, &files).map_err(|error| SandboxError::system("reporting", error))?;
+    drop(proxy);
+    attend(socket, policy.own_network());
+    Ok(())
 }
 
 /// Closes every file except the standard streams and the connection.
@@ -170,7 +182,7 @@ fn confine(policy: &ResolvedPolicy) -> Result<(), Failure> {
 }
 
 /// Starts commands until the connection closes.
-fn attend(socket: &OwnedFd) {
+fn attend(socket: &OwnedFd, offline: bool) {
     loop {
         // Supervisors that have ended. Without this they would stay in the process table.
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
@@ -195,6 +207,7 @@ fn attend(socket: &OwnedFd) {
             request,
             caller,
             streams: [input, output, errors],
+            offline,
         };
         // If there is no supervisor, the caller learns it: its connection closes without a report.
         if let Ok(None) = syscalls::fork() {

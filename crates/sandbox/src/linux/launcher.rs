@@ -1,6 +1,7 @@
 //! Our end of a launcher: starts the helper, and sends it the commands to start.
 
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -29,6 +30,8 @@ pub(crate) struct Launcher {
     /// `None` while it is being dropped.
     socket: Option<OwnedFd>,
     helper: Child,
+    /// Where the commands reach the proxy. Shut down with the launcher, so that the proxy ends.
+    proxy: Option<TcpListener>,
 }
 
 /// Reasons why a launcher did not start.
@@ -59,9 +62,10 @@ impl Launcher {
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn();
-        let launcher = Self {
+        let mut launcher = Self {
             socket: Some(ours),
             helper: child.map_err(|error| failed("starting the sandbox helper", error))?,
+            proxy: None,
         };
         let text = policy.encode();
         let policy = wire::in_memory(text.as_bytes()).map_err(|error| failed("passing the policy", error))?;
@@ -69,8 +73,11 @@ impl Launcher {
             .send(b"p", &[policy.as_fd()])
             .map_err(|error| failed("passing the policy", error))?;
         match launcher.first_reply() {
-            Ok(reply) if reply == READY => Ok(launcher),
-            Ok(reply) => match reply.strip_prefix(NO_NAMESPACES) {
+            Ok((reply, files)) if reply == READY => {
+                launcher.proxy = files.into_iter().next().map(TcpListener::from);
+                Ok(launcher)
+            }
+            Ok((reply, _)) => match reply.strip_prefix(NO_NAMESPACES) {
                 Some(why) => Err(NotReady::NoNamespaces(String::from_utf8_lossy(why).into_owned())),
                 None => {
                     let why = io::Error::other(String::from_utf8_lossy(&reply).into_owned());
@@ -118,7 +125,12 @@ impl Launcher {
         }
     }
 
-    fn first_reply(&self) -> io::Result<Vec<u8>> {
+    /// Returns the listener of the proxy, if the policy has one.
+    pub(super) fn proxy(&self) -> Option<TcpListener> {
+        self.proxy.as_ref()?.try_clone().ok()
+    }
+
+    fn first_reply(&self) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
         let Some(socket) = &self.socket else {
             return Err(io::Error::from(io::ErrorKind::BrokenPipe));
         };
@@ -131,7 +143,7 @@ impl Launcher {
             return Err(io::Error::from(io::ErrorKind::TimedOut));
         }
         match wire::receive(socket)? {
-            Some((reply, _)) => Ok(reply),
+            Some(reply) => Ok(reply),
             None => Err(io::Error::other("the helper ended without a word")),
         }
     }
@@ -140,6 +152,9 @@ impl Launcher {
 impl Drop for Launcher {
     fn drop(&mut self) {
         self.socket = None;
+        if let Some(proxy) = &self.proxy {
+            let _ = rustix::net::shutdown(proxy, rustix::net::Shutdown::Both);
+        }
         let patience_ends = Instant::now() + END;
         while matches!(self.helper.try_wait(), Ok(None)) {
             if Instant::now() >= patience_ends {

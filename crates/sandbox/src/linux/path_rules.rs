@@ -45,7 +45,7 @@ fn rules(policy: &ResolvedPolicy, masked: &BTreeSet<PathBuf>) -> Result<RulesetC
     let mut ruleset = Ruleset::default()
         .handle_access(AccessFs::from_all(TRIED))?
         .scope(Scope::from_all(TRIED))?;
-    if policy.network == Network::Off && !policy.own_network() {
+    if policy.network != Network::On && !policy.own_network() {
         ruleset = ruleset.handle_access(AccessNet::from_all(TRIED))?;
     }
     let mut rules = Rules {

@@ -96,11 +96,28 @@ pub(super) fn mount_all(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
     }
     own_devices(devices)?;
     if policy.has(Guard::Processes) {
+        limit_processes(policy.limits.processes);
         let flags = NO_PROGRAMS | MountFlags::NODEV | MountFlags::RDONLY;
         mount(c"proc", c"/proc", c"proc", flags, c"")
             .map_err(|error| SandboxError::system("mounting /proc", error))?;
     }
     Ok(())
+}
+
+/// Limits the number of processes in the PID namespace. The usual limit is per user, and does not apply to
+/// root. Best effort: before version 6.14 of the kernel, the limit is the whole machine's, and left alone.
+fn limit_processes(processes: Option<u64>) {
+    let release = rustix::system::uname().release().to_string_lossy().into_owned();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|part| part.parse::<u32>().unwrap_or_default());
+    let version = (
+        numbers.next().unwrap_or_default(),
+        numbers.next().unwrap_or_default(),
+    );
+    if let Some(processes) = processes.filter(|_| version >= (6, 14)) {
+        let _ = fs::write("/proc/sys/kernel/pid_max", processes.max(301).to_string());
+    }
 }
 
 /// Returns the folders that stay writable, and those that would disappear with the shared temporary folders.

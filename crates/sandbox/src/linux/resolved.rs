@@ -110,7 +110,7 @@ impl ResolvedPolicy {
 
     /// Returns true if commands have a network of their own, with nothing in it.
     pub(super) fn own_network(&self) -> bool {
-        self.masks && self.network == Network::Off && self.has(Guard::OwnNetwork)
+        self.masks && self.network != Network::On && self.has(Guard::OwnNetwork)
     }
 
     pub(super) fn writable(&self, path: &Path) -> bool {

@@ -18,6 +18,7 @@ use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open};
 
 use super::request::{self, Request};
+use super::unreachable::Unreachable;
 use super::wire::{self, KILL, Report, TERMINATE};
 
 /// Time that a process gets to exit after TERM.
@@ -29,6 +30,9 @@ const ROUNDS: usize = 50;
 /// Pause between two looks at processes that have ended without a notification.
 const COLLECT: Duration = Duration::from_secs(5);
 
+/// Pause between two looks at attempts to reach the network.
+const LOOK: Duration = Duration::from_secs(1);
+
 /// Exit code if the program was found but cannot be run.
 const CANNOT_RUN: i32 = 126;
 /// Exit code if the program was not found.
@@ -39,6 +43,8 @@ pub(super) struct Files {
     pub(super) request: OwnedFd,
     pub(super) caller: OwnedFd,
     pub(super) streams: [OwnedFd; 3],
+    /// True if there is no network to reach anything.
+    pub(super) offline: bool,
 }
 
 /// Starts the command and supervises it until the last of its processes has ended. Never returns.
@@ -47,6 +53,7 @@ pub(super) fn run(files: Files) -> ! {
         request,
         caller,
         streams,
+        offline,
     } = files;
     // Best effort each: a new session has no controlling terminal, and orphans come to this process.
     let _ = rustix::process::setsid();
@@ -56,7 +63,8 @@ pub(super) fn run(files: Files) -> ! {
         .and_then(|bytes| request::decode(&bytes));
     drop(request);
     let Some(decoded) = decoded else { exit(1) };
-    let supervisor = match start(&decoded, streams) {
+    let unreachable = offline.then(Unreachable::now);
+    let mut supervisor = match start(&decoded, streams) {
         Ok(main) => Supervisor::new(caller, Some(main)),
         Err(code) => {
             let mut supervisor = Supervisor::new(caller, None);
@@ -64,6 +72,7 @@ pub(super) fn run(files: Files) -> ! {
             supervisor
         }
     };
+    supervisor.unreachable = unreachable;
     supervisor.watch();
     exit(0)
 }
@@ -116,6 +125,8 @@ struct Supervisor {
     /// The command itself, while it runs.
     main: Option<(Pid, Option<OwnedFd>)>,
     ending: Option<Ending>,
+    /// `None` if there is a network, or an attempt was reported.
+    unreachable: Option<Unreachable>,
 }
 
 /// The end of all processes, once it was requested.
@@ -134,6 +145,7 @@ impl Supervisor {
             caller: Some(caller),
             main: main.map(handle),
             ending: None,
+            unreachable: None,
         }
     }
 
@@ -160,6 +172,9 @@ impl Supervisor {
                 Ok(Some((pid, status))) => {
                     if self.main.as_ref().is_some_and(|(main, _)| *main == pid) {
                         self.main = None;
+                        if status.as_raw() != 0 {
+                            self.check_network();
+                        }
                         self.report(Report::Ended(status.as_raw()));
                     }
                 }
@@ -187,6 +202,7 @@ impl Supervisor {
         let limit = match &self.ending {
             Some(_) => PAUSE,
             None if ready.is_empty() => PAUSE * 4,
+            None if self.unreachable.is_some() && self.main.is_some() => LOOK,
             None => COLLECT,
         };
         if let Some(caller) = &self.caller {
@@ -200,6 +216,17 @@ impl Supervisor {
         let asked = self.caller.is_some() && ready.last().is_some_and(|caller| !caller.revents().is_empty());
         if asked {
             self.listen();
+        }
+        if self.main.is_some() {
+            self.check_network();
+        }
+    }
+
+    /// Reports once that a process tried to reach another machine.
+    fn check_network(&mut self) {
+        if self.unreachable.as_ref().is_some_and(Unreachable::tried) {
+            self.unreachable = None;
+            self.report(Report::NoNetwork);
         }
     }
 

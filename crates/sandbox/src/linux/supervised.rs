@@ -50,6 +50,7 @@ struct Shared {
 struct State {
     ended: Option<Option<ExitStatus>>,
     gone: bool,
+    no_network: bool,
 }
 
 impl Supervised {
@@ -94,6 +95,15 @@ impl Supervised {
         self.0.state.borrow().ended.is_some()
     }
 
+    /// Waits until a process tried to reach another machine although there is no network. Never returns if
+    /// none does.
+    pub(crate) async fn network_missed(&self) {
+        let mut state = self.0.state.subscribe();
+        if state.wait_for(|state| state.no_network).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+
     /// Starts to end every process: TERM, and KILL after two seconds. The supervisor does it, so it continues
     /// whatever happens here.
     pub(crate) fn terminate(&self) {
@@ -128,6 +138,7 @@ async fn follow(mut reader: tokio::net::UnixStream, shared: Arc<Shared>, launche
                 shared.state.send_modify(|state| state.gone = true);
                 return;
             }
+            Some(Report::NoNetwork) => shared.state.send_modify(|state| state.no_network = true),
             Some(Report::Stuck) | None => launcher.end(),
         }
     }

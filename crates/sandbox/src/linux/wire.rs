@@ -35,6 +35,8 @@ pub(crate) enum Report {
     Ended(i32),
     /// No process of the command is left.
     Gone,
+    /// A process of the sandbox tried to reach another machine, and there is no network.
+    NoNetwork,
     /// Processes are left that cannot be ended one by one: they start new ones faster.
     Stuck,
 }
@@ -44,6 +46,7 @@ impl Report {
         let (tag, value) = match self {
             Self::Ended(status) => (b'E', status),
             Self::Gone => (b'G', 0),
+            Self::NoNetwork => (b'N', 0),
             Self::Stuck => (b'S', 0),
         };
         let [a, b, c, d] = value.to_le_bytes();
@@ -55,6 +58,7 @@ impl Report {
         match tag {
             b'E' => Some(Self::Ended(i32::from_le_bytes([a, b, c, d]))),
             b'G' => Some(Self::Gone),
+            b'N' => Some(Self::NoNetwork),
             b'S' => Some(Self::Stuck),
             _ => None,
         }

@@ -124,6 +124,7 @@ impl Job {
         let mut config = self.own.calls;
         // The user typed the command, so no approval is needed in any mode. Denied commands stay denied.
         config.policy.mode = Mode::Full;
+        config.policy.attended = true;
         config.retry_transient = false;
         let approver: Arc<dyn Approver> = Arc::new(Typed);
         let calls = Calls {

@@ -12,6 +12,7 @@ use windlass_core::log::Entry;
 use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::format::cut;
 use windlass_core::log::record;
+use windlass_core::text::count;
 
 /// Number of characters shown of the user's message.
 const PROMPT: usize = 60;
@@ -99,7 +100,7 @@ async fn list(cx: &mut CommandContext<'_>) -> Outcome {
             "{:>3}  {:>10}  {:<9}  {}  \"{}\"{}",
             checkpoint.number,
             checkpoint.time.ago(now),
-            files(checkpoint.files),
+            count(checkpoint.files, "file"),
             checkpoint.tools.join(", "),
             cut(&checkpoint.prompt, PROMPT),
             if checkpoint.undone { "  (undone)" } else { "" }
@@ -107,13 +108,6 @@ async fn list(cx: &mut CommandContext<'_>) -> Outcome {
     };
     let lines: Vec<String> = all.iter().rev().map(line).collect();
     Ok(Said::text(lines.join("\n")))
-}
-
-fn files(count: usize) -> String {
-    match count {
-        1 => "1 file".to_owned(),
-        count => format!("{count} files"),
-    }
 }
 
 async fn show(cx: &mut CommandContext<'_>, number: u64) -> Outcome {

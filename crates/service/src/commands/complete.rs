@@ -1,8 +1,8 @@
 //! Completion of command lines.
 
 use windlass_core::log::SessionQuery;
+use windlass_core::permission::Mode;
 
-use super::status::MODES;
 use super::{CommandContext, find};
 use crate::format::short;
 
@@ -52,7 +52,7 @@ impl CommandContext<'_> {
                 let providers = self.env.models().list();
                 providers.into_iter().map(|choice| choice.provider).collect()
             }
-            (Complete::Modes, "") => MODES.iter().map(|(word, _)| (*word).to_owned()).collect(),
+            (Complete::Modes, "") => Mode::ALL.iter().map(|mode| mode.name().to_owned()).collect(),
             (Complete::Session, "") => VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
             (Complete::Session, "resume" | "delete" | "show") => self.sessions().await,
             _ => Vec::new(),

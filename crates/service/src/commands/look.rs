@@ -7,7 +7,6 @@ use windlass_api::{Checkpoint, ClientError, FileChange, Message, MessageId, Over
 use windlass_core::checkpoint::CheckpointError;
 
 use super::CommandContext;
-use super::status::mode_word;
 use crate::format::one_line;
 use crate::goal::Goal;
 
@@ -57,7 +56,7 @@ impl CommandContext<'_> {
             models.window(&model)
         };
         let access = env.permissions();
-        let mode = mode_word(access.policy().mode).to_owned();
+        let mode = access.policy().mode.name().to_owned();
         let goals = env.goals();
         Ok(Overview {
             info,

@@ -9,6 +9,7 @@ use super::{CommandContext, Outcome, Said, Stop, Then, Words};
 use crate::format::{called, cut, date, dollars, one_line, short, short_id, standing};
 use crate::past::{self, Exported, Stood, markdown};
 use windlass_core::log::record;
+use windlass_core::text::count;
 
 /// Number of sessions listed by default, and maximum number of search results.
 const LISTED: usize = 20;
@@ -79,7 +80,11 @@ async fn summary(cx: &CommandContext<'_>, info: &SessionInfo, text: &mut String)
     }
     row(
         "standing",
-        &format!("{}, {} messages", standing(info.standing), info.totals.messages),
+        &format!(
+            "{}, {}",
+            standing(info.standing),
+            count(info.totals.messages, "message")
+        ),
     );
     row("cost", &dollars(info.totals.cost_usd));
     row("created", &date(info.created_at));
@@ -221,7 +226,11 @@ async fn delete(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
         return Err(Stop::Usage);
     }
     let found = find(cx, &wanted).await?;
-    let what = format!("{} ({} messages)", whole_name(&found), found.totals.messages);
+    let what = format!(
+        "{} ({})",
+        whole_name(&found),
+        count(found.totals.messages, "message")
+    );
     if found.id == cx.info.id {
         let text = "Not deleted: this is the current session. Go to another one first, as with /clear.";
         return Err(Stop::Failed(text.to_owned()));

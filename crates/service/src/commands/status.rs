@@ -9,15 +9,6 @@ use crate::environment::Granted;
 use crate::format::{called, cut, dollars, one_line, standing};
 use crate::goal::Goal;
 
-/// Names of the modes.
-pub(super) const MODES: &[(&str, Mode)] = &[
-    ("plan", Mode::Plan),
-    ("default", Mode::Default),
-    ("accept-edits", Mode::AcceptEdits),
-    ("unattended", Mode::Unattended),
-    ("full", Mode::Full),
-];
-
 /// Number of characters shown of the goal.
 const GOAL: usize = 100;
 
@@ -41,7 +32,7 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
         }
         Err(why) => rows.push(("model", why.lines().next().unwrap_or_default().to_owned())),
     }
-    rows.push(("mode", mode_word(env.permissions().policy().mode).to_owned()));
+    rows.push(("mode", env.permissions().policy().mode.name().to_owned()));
     let totals = &info.totals;
     rows.push(("messages", totals.messages.to_string()));
     rows.push(("context", format!("{} tokens", totals.context_tokens)));
@@ -81,8 +72,9 @@ pub(super) async fn permissions(cx: &mut CommandContext<'_>, words: &Words<'_>) 
         rules,
         mode,
         ask_for_writes,
+        attended: _,
     } = access.policy();
-    let mut text = format!("mode   {}: {}", mode_word(mode), meaning(mode));
+    let mut text = format!("mode   {}: {}", mode.name(), mode.meaning());
     if ask_for_writes {
         text.push_str("\nwrites ask first, whatever the mode says");
     }
@@ -110,11 +102,10 @@ pub(super) async fn mode(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     words.check(1, &[])?;
     let Some(word) = words.get(0) else {
         let mode = cx.env.permissions().policy().mode;
-        return Ok(Said::text(format!("{}: {}", mode_word(mode), meaning(mode))));
+        return Ok(Said::text(format!("{}: {}", mode.name(), mode.meaning())));
     };
-    let found = MODES.iter().find(|(name, _)| *name == word);
-    let (_, mode) = found.ok_or(Stop::Usage)?;
-    set(cx, *mode)
+    let mode = word.parse::<Mode>().map_err(|_| Stop::Usage)?;
+    set(cx, mode)
 }
 
 pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
@@ -127,23 +118,7 @@ fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
     cx.env.permissions().set_mode(mode);
     Ok(Said::text(format!(
         "Mode {} from the next turn, until you quit: {}",
-        mode_word(mode),
-        meaning(mode)
+        mode.name(),
+        mode.meaning()
     )))
-}
-
-/// Returns the name of a mode.
-pub(super) fn mode_word(mode: Mode) -> &'static str {
-    let found = MODES.iter().find(|(_, known)| *known == mode);
-    found.map_or("", |(name, _)| name)
-}
-
-fn meaning(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Plan => "only reads run",
-        Mode::Default => "reads and edits run; deleting, the network and other folders ask",
-        Mode::AcceptEdits => "reads and file edits run; everything else asks",
-        Mode::Unattended => "reads run; everything else needs a rule that allows it",
-        Mode::Full => "nothing asks unless a rule says so",
-    }
 }

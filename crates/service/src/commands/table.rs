@@ -156,7 +156,7 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: "mode",
         aliases: &[],
-        arguments: "[plan|default|accept-edits|unattended|full]",
+        arguments: "[plan|ask|edits|auto|full|unattended]",
         help: "Show the permission mode, or change it for this session",
         complete: Complete::Modes,
         run: |cx, words| Box::pin(status::mode(cx, words)),

@@ -257,7 +257,7 @@ async fn lines_are_completed() {
         ("/status", &[]),
         ("/pro", &["/provider", "/providers"]),
         ("/provider S", &["/provider Second"]),
-        ("/mode  a", &["/mode accept-edits"]),
+        ("/mode  a", &["/mode ask", "/mode auto"]),
         ("/session re", &["/session resume"]),
         ("/session resume m", &["/session resume my work"]),
         ("/help perm", &["/help permissions"]),

@@ -162,7 +162,7 @@ async fn a_session_says_how_it_stands() {
         idle.window,
         idle.mode.as_str(),
     );
-    assert_eq!(told, ("first", "first-1", 100_000, "default"));
+    assert_eq!(told, ("first", "first-1", 100_000, "auto"));
     assert!(!idle.is_busy && idle.queue.is_empty());
     assert_eq!(service.why(&session).await, []);
     assert_eq!(
@@ -178,7 +178,7 @@ async fn a_session_says_how_it_stands() {
     assert!(
         why(&service, &session)
             .await
-            .starts_with("waits for tool: wait — for ")
+            .starts_with("waiting for tool: wait — for ")
     );
     bed.gate.notify_one();
     all(events).await;
@@ -266,7 +266,7 @@ async fn a_locked_store_is_told() {
     );
     let said = service.command(&session, "/why").await.unwrap().text;
     assert!(
-        said.starts_with("waits for lock: the session store")
+        said.starts_with("waiting for lock: the session store")
             && said.contains("ends when that process is done"),
         "{said}"
     );

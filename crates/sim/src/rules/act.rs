@@ -157,7 +157,9 @@ fn report(intent: &Intent, done: &Done<'_>) -> String {
     }
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
     match intent {
+        Intent::List { path } if lines == 1 => format!("`{path}` has 1 entry:\n\n{shown}"),
         Intent::List { path } => format!("`{path}` has {lines} entries:\n\n{shown}"),
+        Intent::Read { path } if lines == 1 => format!("`{path}` has 1 line of text:\n\n{shown}"),
         Intent::Read { path } => format!("`{path}` has {lines} lines of text:\n\n{shown}"),
         Intent::Find { pattern } if lines == 0 => format!("Nothing matches `{pattern}`."),
         Intent::Find { pattern } => format!("These match `{pattern}`:\n\n{shown}"),

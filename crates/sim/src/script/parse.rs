@@ -1,8 +1,9 @@
 //! Parses scripts from YAML; errors name the line and what is expected there.
 
+use windlass_yaml::{Data, Node, TableEntry};
+
 use super::reader::{Parsed, Reader};
 use super::reply::{CallArguments, Reply, ReplyCall, Times};
-use super::tree::{Data, Entry, Node};
 use super::{OnEnd, Script, ScriptError, When};
 use crate::answer::{Pieces, Stop, Thinking, UsageOverride};
 use crate::fault::{Deviation, Fault, Framing, Interrupt};
@@ -73,14 +74,11 @@ const FAULT_KEYS: &[&str] = &[
 ];
 
 pub(super) fn script(text: &str, name: &str) -> Parsed<Script> {
-    // Otherwise `y`, `no` and `on` would be booleans, which nobody expects of a text.
-    let options = serde_saphyr::options! { strict_booleans: true };
-    let root: Node =
-        serde_saphyr::from_str_with_options(text, options).map_err(|error| ScriptError::Syntax {
-            name: name.to_owned(),
-            line: error.location().map_or(1, |location| location.line()),
-            message: error.to_string(),
-        })?;
+    let root = Node::read(text).map_err(|error| ScriptError::Syntax {
+        name: name.to_owned(),
+        line: error.line,
+        message: error.message,
+    })?;
     let reader = Reader { name };
     let mut script = Script::new();
     for entry in reader.table(&root, "the script", "the script", SCRIPT_KEYS)? {
@@ -116,7 +114,7 @@ impl Reader<'_> {
         Ok(reply)
     }
 
-    fn when(&self, entry: &Entry) -> Parsed<When> {
+    fn when(&self, entry: &TableEntry) -> Parsed<When> {
         let mut when = When::new();
         for entry in self.table(&entry.value, "when", "`when`", WHEN_KEYS)? {
             match entry.key.as_str() {
@@ -136,7 +134,7 @@ impl Reader<'_> {
         Ok(when)
     }
 
-    fn thinking(&self, entry: &Entry) -> Parsed<Vec<Thinking>> {
+    fn thinking(&self, entry: &TableEntry) -> Parsed<Vec<Thinking>> {
         if let Data::Text(text) = &entry.value.data {
             return Ok(vec![Thinking {
                 text: text.clone(),
@@ -187,7 +185,7 @@ impl Reader<'_> {
         Ok(call)
     }
 
-    fn usage(&self, entry: &Entry) -> Parsed<UsageOverride> {
+    fn usage(&self, entry: &TableEntry) -> Parsed<UsageOverride> {
         let mut usage = UsageOverride::default();
         for entry in self.table(&entry.value, "usage", "`usage`", USAGE_KEYS)? {
             let value = Some(self.number(entry)?);
@@ -201,7 +199,7 @@ impl Reader<'_> {
         Ok(usage)
     }
 
-    fn times(&self, entry: &Entry) -> Parsed<Times> {
+    fn times(&self, entry: &TableEntry) -> Parsed<Times> {
         match &entry.value.data {
             Data::Text(text) if text == "forever" => Ok(Times::Forever),
             Data::Number(number) => match number.as_u64() {
@@ -212,7 +210,7 @@ impl Reader<'_> {
         }
     }
 
-    fn fault(&self, entry: &Entry) -> Parsed<Fault> {
+    fn fault(&self, entry: &TableEntry) -> Parsed<Fault> {
         let mut fault = Fault::new();
         for entry in self.table(&entry.value, "fault", "`fault`", FAULT_KEYS)? {
             let key = entry.key.as_str();
@@ -240,32 +238,26 @@ impl Reader<'_> {
         Ok(fault)
     }
 
-    fn stream_fault(&self, fault: &mut Fault, entry: &Entry) -> Parsed<()> {
+    fn stream_fault(&self, fault: &mut Fault, entry: &TableEntry) -> Parsed<()> {
         match entry.key.as_str() {
-            "cut_after_events" => {
-                fault.interrupt = Some(Interrupt::CutAfterEvents(self.size(entry)?));
-            }
-            "cut_after_bytes" => {
-                fault.interrupt = Some(Interrupt::CutAfterBytes(self.size(entry)?));
-            }
-            "stall_after_events" => {
-                fault.interrupt = Some(Interrupt::StallAfterEvents(self.size(entry)?));
-            }
+            "cut_after_events" => fault.interrupt = Some(Interrupt::CutAfterEvents(self.number(entry)?)),
+            "cut_after_bytes" => fault.interrupt = Some(Interrupt::CutAfterBytes(self.number(entry)?)),
+            "stall_after_events" => fault.interrupt = Some(Interrupt::StallAfterEvents(self.number(entry)?)),
             "delay_ms" => fault.delay_ms = self.number(entry)?,
             "chunk" => fault.chunk = Some(self.count(entry)?),
             "framing" => fault.framing = self.choice(entry, &Framing::NAMES)?,
             "content_type" => fault.content_type = Some(self.text(entry)?),
             "invalid_utf8" => fault.invalid_utf8 = self.flag(entry)?,
-            "oversized" => fault.oversized = self.size(entry)?,
+            "oversized" => fault.oversized = self.number(entry)?,
             "mid_stream_error" => fault.mid_stream_error = Some(self.text(entry)?),
             "no_finish" => fault.no_finish = self.flag(entry)?,
-            "ping" => fault.pings = self.size(entry)?,
+            "ping" => fault.pings = self.number(entry)?,
             other => return Err(self.unknown(other, entry.line, "`fault`", FAULT_KEYS)),
         }
         Ok(())
     }
 
-    fn headers(&self, entry: &Entry) -> Parsed<Vec<(String, String)>> {
+    fn headers(&self, entry: &TableEntry) -> Parsed<Vec<(String, String)>> {
         let Data::Table(entries) = &entry.value.data else {
             return Err(self.bad(entry, "a table of header names and values"));
         };
@@ -281,11 +273,10 @@ impl Reader<'_> {
             .collect()
     }
 
-    fn status(&self, entry: &Entry) -> Parsed<u16> {
-        self.number(entry)?
-            .try_into()
-            .ok()
-            .filter(|status| (200..600).contains(status))
-            .ok_or_else(|| self.bad(entry, "an HTTP status from 200 to 599"))
+    fn status(&self, entry: &TableEntry) -> Parsed<u16> {
+        match self.number(entry)? {
+            status @ 200..600 => Ok(status),
+            _ => Err(self.bad(entry, "an HTTP status from 200 to 599")),
+        }
     }
 }

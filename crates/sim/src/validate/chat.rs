@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::fields::{
-    Check, Kind, Null, array, fail, image_url, join, keys, not_blank, object, range, text, tool_name,
+    Check, Kind, Null, array, call_id, each_part, fail, image_url, join, keys, not_blank, object, range,
+    text, tool_name,
 };
 use super::tools::{self, Shape};
 
@@ -112,10 +113,10 @@ fn conversation(messages: &[Value]) -> Check {
             all_answered(&path, &walk.open)?;
         }
         match role {
-            "system" | "developer" => plain(&path, map)?,
+            "system" | "developer" => input(&path, map, &["text"])?,
             "user" => {
                 walk.started = true;
-                user(&path, map)?;
+                input(&path, map, &["text", "image_url", "input_audio", "file"])?;
             }
             _ if !walk.started => {
                 return fail(path, "the first message must have the role user");
@@ -148,24 +149,15 @@ fn all_answered(path: &str, open: &[&str]) -> Check {
     }
 }
 
-fn plain(path: &str, map: &Map<String, Value>) -> Check {
+/// Checks a message of anyone but the model and the tools.
+fn input(path: &str, map: &Map<String, Value>, allowed: &[&str]) -> Check {
     let known = [
         ("role", Kind::Text),
         ("content", Kind::TextOrArray),
         ("name", Kind::Text),
     ];
     keys(path, map, &known, Null::Refused)?;
-    content(path, map, &["text"])
-}
-
-fn user(path: &str, map: &Map<String, Value>) -> Check {
-    let known = [
-        ("role", Kind::Text),
-        ("content", Kind::TextOrArray),
-        ("name", Kind::Text),
-    ];
-    keys(path, map, &known, Null::Refused)?;
-    content(path, map, &["text", "image_url", "input_audio", "file"])
+    content(path, map, allowed)
 }
 
 fn assistant<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>) -> Check {
@@ -220,13 +212,7 @@ fn tool_call<'v>(path: &str, call: &'v Value) -> Result<&'v str, super::Violatio
         ("function", Kind::Object),
     ];
     keys(path, call, &known, Null::Refused)?;
-    let id = text(path, call, "id")?;
-    if id.len() > LONGEST_ID {
-        return fail(
-            join(path, "id"),
-            format!("is longer than {LONGEST_ID} characters"),
-        );
-    }
+    let id = call_id(path, call, "id", LONGEST_ID)?;
     if text(path, call, "type")? != "function" {
         return fail(join(path, "type"), "must be \"function\"");
     }
@@ -273,32 +259,17 @@ fn content(path: &str, map: &Map<String, Value>, allowed: &[&str]) -> Check {
     let parts = match map.get("content") {
         None => return fail(path, "field required"),
         Some(Value::String(text)) => return not_blank(&path, text),
-        Some(parts) => array(&path, parts)?,
+        Some(parts) => parts,
     };
-    if parts.is_empty() {
-        return fail(path, "must not be an empty array");
-    }
-    for (index, part) in parts.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        let part = object(&path, part)?;
-        let kind = text(&path, part, "type")?;
-        if !allowed.contains(&kind) {
-            return fail(
-                join(&path, "type"),
-                format!("`{kind}` is not allowed here, only {}", allowed.join(", ")),
-            );
+    each_part(&path, parts, allowed, |path, kind, part| match kind {
+        "text" => not_blank(&join(path, "text"), text(path, part, "text")?),
+        "image_url" => {
+            let path = join(path, "image_url");
+            let Some(image) = part.get("image_url") else {
+                return fail(path, "field required");
+            };
+            image_url(&join(&path, "url"), text(&path, object(&path, image)?, "url")?)
         }
-        match kind {
-            "text" => not_blank(&join(&path, "text"), text(&path, part, "text")?)?,
-            "image_url" => {
-                let path = join(&path, "image_url");
-                let Some(image) = part.get("image_url") else {
-                    return fail(path, "field required");
-                };
-                image_url(&join(&path, "url"), text(&path, object(&path, image)?, "url")?)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+        _ => Ok(()),
+    })
 }

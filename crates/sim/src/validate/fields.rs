@@ -179,3 +179,43 @@ pub(super) fn join(path: &str, key: &str) -> String {
         format!("{path}.{key}")
     }
 }
+
+/// Checks the parts of a message: each has one of the allowed types, and `check` knows the rules of that type.
+pub(super) fn each_part(
+    path: &str,
+    parts: &Value,
+    allowed: &[&str],
+    check: impl Fn(&str, &str, &Map<String, Value>) -> Check,
+) -> Check {
+    let parts = array(path, parts)?;
+    if parts.is_empty() {
+        return fail(path, "must not be an empty array");
+    }
+    for (index, part) in parts.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let part = object(&path, part)?;
+        let kind = text(&path, part, "type")?;
+        if !allowed.contains(&kind) {
+            return fail(
+                join(&path, "type"),
+                format!("`{kind}` is not allowed here, only {}", allowed.join(", ")),
+            );
+        }
+        check(&path, kind, part)?;
+    }
+    Ok(())
+}
+
+/// Returns the id of a call, which has a maximum length.
+pub(super) fn call_id<'v>(
+    path: &str,
+    map: &'v Map<String, Value>,
+    key: &str,
+    longest: usize,
+) -> Result<&'v str, Violation> {
+    let id = text(path, map, key)?;
+    if id.len() > longest {
+        return fail(join(path, key), format!("is longer than {longest} characters"));
+    }
+    Ok(id)
+}

@@ -132,7 +132,6 @@ pub fn backup(path: &Path, target: &Path) -> Result<(), LogError> {
 pub fn vacuum(path: &Path) -> Result<(), LogError> {
     connection::make_folder(path)?;
     let connection = connection::open(path)?;
-    schema::migrate(&connection)?;
     // Nothing is attached meanwhile.
     connection.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
     let swept = blobs::sweep_all(&connection, &blobs::folder(path));

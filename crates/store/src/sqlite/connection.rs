@@ -1,7 +1,8 @@
 //! Opens a database, the same way for every caller.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::io::ErrorKind;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,9 +10,16 @@ use rusqlite::{Connection, OpenFlags};
 use windlass_core::log::LogError;
 
 use super::failure::told;
+use super::schema;
 
 /// Maximum time to wait for a writer in another process.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Start of the name of a database that is being created.
+const NEW: &str = ".windlass-new-";
+
+/// Age at which nobody works on a new database any more.
+const STALE: Duration = Duration::from_secs(3600);
 
 /// Creates the folder of a database, private to the user, if it does not exist.
 pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
@@ -25,7 +33,7 @@ pub(super) fn make_folder(path: &Path) -> Result<(), LogError> {
 fn refused(path: &Path, error: &std::io::Error) -> LogError {
     let text = format!("{}: {error}", path.display());
     match error.kind() {
-        std::io::ErrorKind::StorageFull => LogError::Full(text),
+        ErrorKind::StorageFull => LogError::Full(text),
         _ => LogError::ReadOnly(text),
     }
 }
@@ -33,18 +41,57 @@ fn refused(path: &Path, error: &std::io::Error) -> LogError {
 /// Opens a database for writing. Creates it, private to the user, if it does not exist.
 pub(super) fn open(path: &Path) -> Result<Connection, LogError> {
     if !path.exists() {
-        let made = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(path);
-        match made {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-                return Err(refused(path, &error));
-            }
-            _ => {}
+        create(path)?;
+    }
+    refuse_empty(path)?;
+    let connection = writable(path)?;
+    schema::migrate(&connection)?;
+    Ok(connection)
+}
+
+/// Creates a database with all its tables, complete or not at all: an empty file is always damage.
+fn create(path: &Path) -> Result<(), LogError> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    remove_stale(folder);
+    let file = tempfile::Builder::new().prefix(NEW).tempfile_in(folder);
+    // Closed, because SQLite's locks are gone when any handle of the process is closed.
+    let file = file.map_err(|error| refused(path, &error))?.into_temp_path();
+    let connection = writable(&file)?;
+    schema::create(&connection)?;
+    connection.close().map_err(|(_, error)| told(error))?;
+    match file.persist_noclobber(path) {
+        // Another process was faster.
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(refused(path, &error.error)),
+        Ok(()) => Ok(()),
+    }
+}
+
+/// Removes files of processes that were killed while they created a database.
+fn remove_stale(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let is_new = entry.file_name().to_string_lossy().starts_with(NEW);
+        let age = entry.metadata().and_then(|data| data.modified());
+        let age = age.ok().and_then(|time| time.elapsed().ok());
+        if is_new && age.is_some_and(|age| age > STALE) {
+            let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Refuses a file without a byte, which SQLite would take for a new database.
+fn refuse_empty(path: &Path) -> Result<(), LogError> {
+    match fs::metadata(path) {
+        Ok(data) if data.is_file() && data.len() == 0 => Err(LogError::Damaged {
+            what: format!("the database {}", path.display()),
+            why: "the file is empty, all sessions in it are lost; restore a backup, or remove the file to start anew"
+                .to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+fn writable(path: &Path) -> Result<Connection, LogError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     prepare(&connection)?;
@@ -68,6 +115,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, LogError> {
 
 /// Opens a database read-only.
 pub(super) fn reader(path: &Path) -> Result<Connection, LogError> {
+    refuse_empty(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     prepare(&connection)?;

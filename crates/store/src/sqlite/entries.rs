@@ -99,7 +99,10 @@ fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> 
         Event::Message { message } => said(connection, id, seq, message),
         Event::Usage { usage, .. } => update(
             "UPDATE session SET context_tokens = ?2 WHERE id = ?1",
-            &[&id.as_str(), &signed(usage.total_input() + usage.output)],
+            &[
+                &id.as_str(),
+                &signed(usage.total_input().saturating_add(usage.output)),
+            ],
         ),
         Event::Session(SessionEvent::Compaction { history, .. }) => {
             // From here on the model sees the messages this entry lists and everything after it.

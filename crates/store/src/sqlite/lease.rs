@@ -7,6 +7,7 @@ use windlass_core::log::{Lease, LogError, NewSession, Opened};
 
 use super::failure::told;
 use super::find;
+use super::process::Process;
 
 /// Time after which a lease expires unless renewed, in milliseconds.
 const TERM: u64 = 30_000;
@@ -170,20 +171,13 @@ fn lives(owner: &str, until: i64, now: Timestamp) -> bool {
     if host != hostname() {
         return within_term;
     }
-    started(pid).is_some_and(|running| running == start)
-}
-
-/// Returns the start time of a process, in kernel ticks, or `None` if it does not exist.
-fn started(pid: &str) -> Option<String> {
-    let pid: u32 = pid.parse().ok()?;
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let (_, fields) = stat.rsplit_once(") ")?;
-    let mut fields = fields.split(' ');
-    // A zombie writes nothing any more.
-    if matches!(fields.next(), Some("Z" | "X")) {
-        return None;
+    match pid.parse().ok().and_then(Process::find) {
+        None => false,
+        Some(Process { started: Some(time) }) => time == start,
+        // Its number may belong to another process by now, so it is treated like one elsewhere: it renews its
+        // term while it lives. If it was only suspended, the fence keeps it from writing later.
+        Some(Process { started: None }) => within_term,
     }
-    fields.nth(18).map(str::to_owned)
 }
 
 fn hostname() -> String {
@@ -195,11 +189,38 @@ fn hostname() -> String {
 /// Every call returns a different name.
 pub fn owner() -> String {
     let pid = std::process::id();
-    let start = started(&pid.to_string()).unwrap_or_default();
+    let own = i32::try_from(pid).ok().and_then(Process::find);
+    let start = own.and_then(|own| own.started).unwrap_or_default();
     format!("{}/{pid}/{start}/{}", hostname(), uuid::Uuid::new_v4().simple())
 }
 
 /// Converts to SQLite's signed integers. None of our numbers is too large.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SES-2, LIB-2: the term of an owner on this machine counts only where the system does not tell one process from the
+    /// next with the same number; a process that has ended never holds a lease.
+    #[test]
+    fn the_term_counts_where_start_times_are_unknown() {
+        let own = owner();
+        let (soon, late) = (Timestamp(1_000), Timestamp(3_000));
+        let has_times = i32::try_from(std::process::id())
+            .ok()
+            .and_then(Process::find)
+            .is_some_and(|own| own.started.is_some());
+        assert!(lives(&own, 2_000, soon));
+        assert_eq!(lives(&own, 2_000, late), has_times);
+        let reused = format!("{}/{}/1/x", hostname(), std::process::id());
+        assert_eq!(lives(&reused, 2_000, soon), !has_times);
+        assert!(!lives(&reused, 2_000, late));
+        let ended = format!("{}/{}/1/x", hostname(), i32::MAX);
+        assert!(!lives(&ended, 2_000, soon));
+        assert!(lives("elsewhere/1/1/x", 2_000, soon));
+        assert!(!lives("elsewhere/1/1/x", 2_000, late));
+    }
 }

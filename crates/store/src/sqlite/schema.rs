@@ -154,10 +154,14 @@ CREATE INDEX attachment_time ON attachment (time);
     ),
 ];
 
-/// Migrates a database to the newest version. A new one gets all tables; one that is foreign or newer is left
-/// alone.
+/// Creates all tables in a new database.
+pub(super) fn create(connection: &Connection) -> Result<(), LogError> {
+    in_transaction(connection, || apply(connection, 0))
+}
+
+/// Migrates a database to the newest version. One that is foreign or newer is left alone.
 pub(super) fn migrate(connection: &Connection) -> Result<(), LogError> {
-    let (mut version, newest) = (version(connection)?, MIGRATIONS.len());
+    let (version, newest) = (version(connection)?, MIGRATIONS.len());
     if version > newest {
         return Err(LogError::Foreign(format!(
             "the database has version {version}, but this program supports only versions up to {newest}; use a newer Windlass"
@@ -166,24 +170,16 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), LogError> {
     if version == newest {
         return Ok(());
     }
-    connection.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
     // Another process may have migrated it while we waited.
-    let done = self::version(connection).and_then(|now| {
-        version = now;
-        for step in MIGRATIONS.iter().skip(version) {
-            match step {
-                Step::Sql(statements) => connection.execute_batch(statements).map_err(told)?,
-                Step::Data(change) => change(connection)?,
-            }
-        }
-        connection
-            .pragma_update(None, "user_version", i64::try_from(newest).unwrap_or_default())
-            .map_err(told)?;
-        connection
-            .pragma_update(None, "application_id", APPLICATION)
-            .map_err(told)
-    });
-    match done {
+    in_transaction(connection, || apply(connection, self::version(connection)?))
+}
+
+fn in_transaction(
+    connection: &Connection,
+    work: impl FnOnce() -> Result<(), LogError>,
+) -> Result<(), LogError> {
+    connection.execute_batch("BEGIN IMMEDIATE").map_err(told)?;
+    match work() {
         Ok(()) => connection.execute_batch("COMMIT").map_err(told),
         Err(error) => {
             let _ = connection.execute_batch("ROLLBACK");
@@ -192,7 +188,24 @@ pub(super) fn migrate(connection: &Connection) -> Result<(), LogError> {
     }
 }
 
-/// Returns the version of a database; 0 for an empty one.
+/// Takes the steps from a version to the newest.
+fn apply(connection: &Connection, version: usize) -> Result<(), LogError> {
+    for step in MIGRATIONS.iter().skip(version) {
+        match step {
+            Step::Sql(statements) => connection.execute_batch(statements).map_err(told)?,
+            Step::Data(change) => change(connection)?,
+        }
+    }
+    let newest = i64::try_from(MIGRATIONS.len()).unwrap_or_default();
+    connection
+        .pragma_update(None, "user_version", newest)
+        .map_err(told)?;
+    connection
+        .pragma_update(None, "application_id", APPLICATION)
+        .map_err(told)
+}
+
+/// Returns the version of a database.
 pub(super) fn version(connection: &Connection) -> Result<usize, LogError> {
     let number = |name: &str| -> Result<i64, LogError> {
         connection
@@ -200,13 +213,7 @@ pub(super) fn version(connection: &Connection) -> Result<usize, LogError> {
             .map_err(told)
     };
     let (version, application) = (number("user_version")?, number("application_id")?);
-    let is_empty = || -> Result<bool, LogError> {
-        let count: i64 = connection
-            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
-            .map_err(told)?;
-        Ok(count == 0)
-    };
-    if application != i64::from(APPLICATION) && !is_empty()? {
+    if application != i64::from(APPLICATION) {
         return Err(LogError::Foreign(
             "the file is a database of another program; it was not changed".to_owned(),
         ));

@@ -165,7 +165,7 @@ pub(crate) fn approval(binary: &Path) -> String {
     screen.type_keys("Then add a test for it, and run all of them.");
     screen.press("tab");
     screen.wait_for("1 queued");
-    screen.wait_for("y yes, once");
+    screen.wait_for("y  Yes, once");
     svg::picture(
         &screen.screen(),
         "windlass asks before it changes a file, and a message waits for the turn to end",

@@ -8,7 +8,7 @@ use windlass_core::tool::{Kept, Progress};
 
 use super::live::Live;
 use super::output::Clip;
-use super::pipe::Pipe;
+use super::pipe::{Piece, Pipe};
 use crate::ToolsConfig;
 use crate::outputs::{OutputStore, Spill};
 
@@ -45,6 +45,8 @@ pub(super) struct Capture {
     keeping: Keeping,
     /// Started when memory is about to lose output.
     spill: Option<Spill>,
+    /// Output so far, until memory is about to lose some.
+    early: Option<Piece>,
 }
 
 /// Captured output.
@@ -73,6 +75,7 @@ impl Capture {
             live: Live::new(progress),
             keeping,
             spill: None,
+            early: Some(Piece::default()),
         }
     }
 
@@ -87,19 +90,28 @@ impl Capture {
         if let Some(spill) = &mut self.spill {
             spill.settle().await;
         }
-        let text = match self.live.deadline() {
+        let piece = match self.live.deadline() {
             None => self.pipe.read().await,
             Some(deadline) => tokio::select! {
                 biased;
-                text = self.pipe.read() => text,
+                piece = self.pipe.read() => piece,
                 () = tokio::time::sleep_until(deadline.into()) => {
                     self.live.flush();
                     return Step::Shown;
                 }
             },
         };
-        self.take(&text);
+        self.take(&piece);
         Step::Read
+    }
+
+    /// Adds a line of our own.
+    pub(super) fn note(&mut self, text: &str) {
+        let text = format!("{text}\n");
+        self.take(&Piece {
+            bytes: text.clone().into_bytes(),
+            text,
+        });
     }
 
     /// Takes the output written so far, without waiting.
@@ -116,7 +128,7 @@ impl Capture {
     /// Shows the remaining output. Waits for the disk for a limited time.
     pub(super) async fn finish(mut self, patience: Duration) -> Captured {
         let last = self.pipe.finish();
-        self.take(last);
+        self.take(&last);
         self.live.flush();
         let truncated = self.clip.is_cut();
         let kept = match self.spill {
@@ -134,15 +146,22 @@ impl Capture {
         }
     }
 
-    fn take(&mut self, text: &str) {
-        if self.spill.is_none() && self.clip.may_lose(text) {
+    fn take(&mut self, piece: &Piece) {
+        let text = piece.text.as_str();
+        if self.clip.may_lose(text)
+            && let Some(early) = self.early.take()
+        {
             self.spill = self.keeping.spill();
             if let Some(spill) = &mut self.spill {
-                self.clip.parts().for_each(|part| spill.push(part));
+                spill.push(&early.bytes, &early.text);
             }
         }
+        if let Some(early) = &mut self.early {
+            early.bytes.extend_from_slice(&piece.bytes);
+            early.text.push_str(text);
+        }
         if let Some(spill) = &mut self.spill {
-            spill.push(text);
+            spill.push(&piece.bytes, text);
         }
         self.clip.push(text);
         self.live.push(text);

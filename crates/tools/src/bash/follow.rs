@@ -21,6 +21,10 @@ const DRAIN_SILENCE: Duration = Duration::from_millis(500);
 const DISK_TIME: Duration = Duration::from_secs(2);
 const DISK_TIME_CANCELED: Duration = Duration::from_millis(50);
 
+/// Line in the output of a command that tries to reach another machine.
+const NO_NETWORK: &str = "[there is no network in the sandbox, and the command tries to reach another machine; a call with network: \
+true asks the user for it]";
+
 /// Result of a process.
 pub(crate) struct Finished {
     /// Output for the model, with a note on how the process ended unless it succeeded.
@@ -84,6 +88,8 @@ async fn follow(
 ) -> Ending {
     let mut canceled = pin!(cancel.cancelled());
     let mut time_is_up = pin!(tokio::time::sleep(limit));
+    let mut network_missed = pin!(tree.network_missed());
+    let mut told = false;
     let status = loop {
         tokio::select! {
             biased;
@@ -96,6 +102,10 @@ async fn follow(
             status = tree.wait() => break status,
             () = &mut time_is_up => {
                 return end_for_time(tree, capture, cancel).await;
+            }
+            () = &mut network_missed, if !told => {
+                told = true;
+                capture.note(NO_NETWORK);
             }
             _ = capture.step() => {}
         }

@@ -14,7 +14,7 @@ use windlass_core::tool::Kept;
 use super::capture::Keeping;
 use super::notes::{how, seconds};
 use super::output::Clip;
-use super::pipe::Pipe;
+use super::pipe::{Piece, Pipe};
 use crate::outputs::Spill;
 use windlass_core::text::size;
 use windlass_sandbox::CommandSandbox;
@@ -224,10 +224,10 @@ impl Job {
                     // The kill continues in the background, and its effect is noticed here.
                     drop(self.kill());
                 }
-                text = pipe.read() => self.take(&text, &mut spill, keeping).await,
+                piece = pipe.read() => self.take(&piece, &mut spill, keeping).await,
             }
         }
-        self.take(pipe.finish(), &mut spill, keeping).await;
+        self.take(&pipe.finish(), &mut spill, keeping).await;
         self.background.over();
         let life = match (timed_out, ended) {
             (Some(limit), _) => Life::TimedOut(limit),
@@ -246,8 +246,9 @@ impl Job {
     }
 
     /// Stores the output on disk before it can be read, so that a reference to it is always valid.
-    async fn take(&self, text: &str, spill: &mut Option<Spill>, keeping: &Keeping) {
-        if text.is_empty() {
+    async fn take(&self, piece: &Piece, spill: &mut Option<Spill>, keeping: &Keeping) {
+        let Piece { bytes, text } = piece;
+        if bytes.is_empty() && text.is_empty() {
             return;
         }
         // Output that was already read is no longer in memory, so everything is stored from the start.
@@ -256,7 +257,7 @@ impl Job {
         }
         let kept = match spill {
             Some(spill) => {
-                spill.push(text);
+                spill.push(bytes, text);
                 spill.flush(DISK_TIME).await
             }
             None => None,

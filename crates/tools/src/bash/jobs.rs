@@ -82,7 +82,7 @@ impl Jobs {
         }
         let known: Vec<String> = all.iter().map(|job| named(job)).collect();
         let known = if known.is_empty() {
-            "No job was started.".to_owned()
+            "No job was started since Windlass was; jobs end with it.".to_owned()
         } else {
             format!("There are:\n{}", known.join("\n"))
         };

@@ -138,12 +138,6 @@ impl Clip {
         self.left_out == 0 && held + piece.len() + MAX_CHARACTER > 2 * self.half
     }
 
-    /// Returns the stored text, piece by piece. It is complete until something is lost.
-    pub(super) fn parts(&self) -> impl Iterator<Item = &str> {
-        let tail = self.tail.iter().map(String::as_str);
-        std::iter::once(self.head.as_str()).chain(tail)
-    }
-
     /// Returns true if [`Self::text`] is incomplete.
     pub(super) fn is_cut(&self) -> bool {
         self.left_out > 0 || self.excess() > 0

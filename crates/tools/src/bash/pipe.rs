@@ -1,4 +1,4 @@
-//! Output of a command, as text.
+//! Output of a command, as it came and as text.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,6 +12,14 @@ use super::output::Decoder;
 const BUFFER: usize = 64 * 1024;
 /// Maximum number of reads, without waiting, from a command that is being ended.
 const LAST_READS: usize = 16;
+
+/// Output as it came, and as text.
+#[derive(Debug, Default)]
+pub(super) struct Piece {
+    pub(super) bytes: Vec<u8>,
+    /// Text that is complete with these bytes; a character may begin in one piece and end in the next.
+    pub(super) text: String,
+}
 
 /// Output pipe of one command.
 pub(super) struct Pipe {
@@ -35,9 +43,8 @@ impl Pipe {
         self.receiver.is_some()
     }
 
-    /// Waits for output; the text is empty at the end of the output. Cancel safe. Does not return after the
-    /// end.
-    pub(super) async fn read(&mut self) -> String {
+    /// Waits for output; it is empty at the end of the output. Cancel safe. Does not return after the end.
+    pub(super) async fn read(&mut self) -> Piece {
         let Some(receiver) = &mut self.receiver else {
             return std::future::pending().await;
         };
@@ -46,26 +53,30 @@ impl Pipe {
             Ok(count) if count > 0 => self.decode(count),
             Ok(_) | Err(_) => {
                 self.receiver = None;
-                String::new()
+                Piece::default()
             }
         }
     }
 
     /// Takes the output written so far, without waiting.
-    pub(super) fn rest(&mut self) -> String {
-        let mut text = String::new();
+    pub(super) fn rest(&mut self) -> Piece {
+        let mut rest = Piece::default();
         let receiver = self.receiver.take();
         let Some(descriptor) = receiver.and_then(|pipe| pipe.into_nonblocking_fd().ok()) else {
-            return text;
+            return rest;
         };
         let mut file = File::from(descriptor);
         for _ in 0..LAST_READS {
             match file.read(&mut self.buffer) {
-                Ok(count) if count > 0 => text.push_str(&self.decode(count)),
+                Ok(count) if count > 0 => {
+                    let piece = self.decode(count);
+                    rest.bytes.extend(piece.bytes);
+                    rest.text.push_str(&piece.text);
+                }
                 Ok(_) | Err(_) => break,
             }
         }
-        text
+        rest
     }
 
     /// Stops listening while processes may still write. They keep running: the rest is read and discarded.
@@ -75,13 +86,19 @@ impl Pipe {
         }
     }
 
-    /// Returns the rest when no more bytes will come.
-    pub(super) fn finish(&mut self) -> &'static str {
-        self.decoder.finish()
+    /// Returns the text of the last bytes when no more will come.
+    pub(super) fn finish(&mut self) -> Piece {
+        Piece {
+            bytes: Vec::new(),
+            text: self.decoder.finish().to_owned(),
+        }
     }
 
-    fn decode(&mut self, count: usize) -> String {
+    fn decode(&mut self, count: usize) -> Piece {
         let (bytes, _) = self.buffer.split_at(count);
-        self.decoder.push(bytes)
+        Piece {
+            bytes: bytes.to_vec(),
+            text: self.decoder.push(bytes),
+        }
     }
 }

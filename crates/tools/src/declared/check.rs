@@ -3,10 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
+use windlass_yaml::nearest;
+
 use super::definition::Definition;
 use super::file::program_name;
 use super::parameter::Parameter;
-use super::reader::{Reader, nearest};
+use super::reader::Reader;
 use super::template::Argument;
 use crate::{ToolsConfig, builtin};
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_core::tool::Category;
+use windlass_yaml::{Data, Node, TableEntry};
 
 use super::Source;
 use super::check;
@@ -14,7 +15,6 @@ use super::definition::{Definition, Group, Variable, VariableValue};
 use super::problem::{DeclarationError, DeclarationProblem};
 use super::reader::{Reader, join};
 use super::template::Argument;
-use super::tree::{Data, Entry, Node};
 
 const FILE_KEYS: &[&str] = &["tools"];
 const TOOL_KEYS: &[&str] = &[
@@ -43,10 +43,8 @@ pub(super) fn read(text: &str, file: &str, source: Source) -> Result<Vec<Arc<Def
     let root = Node::read(text).map_err(|error| {
         let problem = DeclarationProblem {
             file: file.to_owned(),
-            line: Some(error.location().map_or(1, |location| location.line())),
-            // The parser's advice is for programmers.
-            message: format!("not valid YAML: {error}")
-                .replace(", set DuplicateKeyPolicy in Options if acceptable", ""),
+            line: Some(error.line),
+            message: error.to_string(),
         };
         DeclarationError::new(vec![problem])
     })?;
@@ -86,7 +84,7 @@ impl Reader<'_> {
             Some(Data::Text(name)) if check::is_tool_name(name) => name.clone(),
             _ => format!("tools[{index}]"),
         };
-        let entries: BTreeMap<&str, &Entry> = self
+        let entries: BTreeMap<&str, &TableEntry> = self
             .table(&field, node, TOOL_KEYS)?
             .into_iter()
             .map(|entry| (entry.key.as_str(), entry))
@@ -124,7 +122,7 @@ impl Reader<'_> {
         &mut self,
         field: &str,
         node: &Node,
-        entries: &BTreeMap<&str, &Entry>,
+        entries: &BTreeMap<&str, &TableEntry>,
         key: &str,
     ) -> Option<String> {
         let field = join(field, key);
@@ -140,7 +138,12 @@ impl Reader<'_> {
         Some(text.to_owned())
     }
 
-    fn category(&mut self, field: &str, node: &Node, entries: &BTreeMap<&str, &Entry>) -> Option<Category> {
+    fn category(
+        &mut self,
+        field: &str,
+        node: &Node,
+        entries: &BTreeMap<&str, &TableEntry>,
+    ) -> Option<Category> {
         let field = join(field, "category");
         let Some(entry) = entries.get("category") else {
             let message = format!("`{field}` is missing; it must be one of read, write, admin");
@@ -169,7 +172,7 @@ impl Reader<'_> {
     /// Parses a list of groups, or a table from a parameter to the arguments that it adds.
     fn groups(&mut self, field: &str, node: &Node) -> Vec<Group> {
         if let Data::Table(entries) = &node.data {
-            let group = |entry: &Entry| Group {
+            let group = |entry: &TableEntry| Group {
                 when: vec![entry.key.clone()],
                 args: self.arguments(&join(field, &entry.key), &entry.value),
                 line: entry.line,

@@ -70,8 +70,8 @@ fn check(definition: &Definition, values: &Values) {
     for (text, mark) in filled.iter().zip(&marked) {
         let shape = Shape::of(definition, values, mark);
         assert_eq!(*text, shape.text(), "a value stays inside its argument");
-        let is_option_value =
-            matches!(shape.0.as_slice(), [Part::Value(..)]) && before.is_some_and(is_option);
+        let is_option_value = matches!(shape.0.as_slice(), [Part::Value(parameter, _)] if parameter.is_number())
+            && before.is_some_and(is_option);
         if !are_operands && !is_option_value {
             shape.assert_harmless(text);
         }

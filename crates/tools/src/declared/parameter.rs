@@ -50,6 +50,10 @@ impl Parameter {
         matches!(self.kind, Kind::Boolean)
     }
 
+    pub(super) fn is_number(&self) -> bool {
+        matches!(self.kind, Kind::Integer(_) | Kind::Number(_))
+    }
+
     /// Returns true if the author listed all possible values.
     pub(super) fn is_closed(&self) -> bool {
         !matches!(self.kind, Kind::Text { choices: None, .. })

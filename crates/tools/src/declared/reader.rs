@@ -1,7 +1,8 @@
 //! Typed access to a YAML tree that collects mistakes instead of stopping at the first.
 
+use windlass_yaml::{Data, Node, TableEntry, key_hint};
+
 use super::problem::DeclarationProblem;
-use super::tree::{Data, Entry, Node};
 
 /// Reads the nodes of one file.
 pub(super) struct Reader<'file> {
@@ -47,19 +48,13 @@ impl<'file> Reader<'file> {
         field: &str,
         node: &'node Node,
         keys: &[&str],
-    ) -> Option<Vec<&'node Entry>> {
-        let Data::Table(entries) = &node.data else {
-            self.must_be(field, &format!("a table with {}", keys.join(", ")), node);
-            return None;
-        };
-        let is_known = |entry: &&Entry| keys.contains(&entry.key.as_str());
+    ) -> Option<Vec<&'node TableEntry>> {
+        let entries = self.typed(field, node, node.table(keys))?;
+        let is_known = |entry: &&TableEntry| keys.contains(&entry.key.as_str());
         let (known, unknown): (Vec<_>, Vec<_>) = entries.iter().partition(is_known);
         for entry in unknown {
             let path = join(field, &entry.key);
-            let hint = match nearest(&entry.key, keys.iter().copied()) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("valid keys are {}", keys.join(", ")),
-            };
+            let hint = key_hint(&entry.key, keys);
             self.wrong(entry.line, format!("unknown key `{path}`; {hint}"));
         }
         Some(known)
@@ -71,7 +66,7 @@ impl<'file> Reader<'file> {
         field: &str,
         node: &'node Node,
         expected: &str,
-    ) -> Option<&'node [Entry]> {
+    ) -> Option<&'node [TableEntry]> {
         match &node.data {
             Data::Table(entries) => Some(entries),
             Data::Null => Some(&[]),
@@ -101,61 +96,34 @@ impl<'file> Reader<'file> {
     /// Returns a text, which may be empty. NUL is refused, because no argument, name or variable can contain
     /// it.
     pub(super) fn text<'node>(&mut self, field: &str, node: &'node Node) -> Option<&'node str> {
-        match &node.data {
-            Data::Text(text) if text.contains('\0') => {
-                self.must_be(field, "without NUL characters", node);
-                None
-            }
-            Data::Text(text) => Some(text),
-            _ => {
-                self.must_be(field, "a text (use quotes)", node);
-                None
-            }
-        }
+        let text = node.text().and_then(|text| match text.contains('\0') {
+            true => Err("without NUL characters".to_owned()),
+            false => Ok(text),
+        });
+        self.typed(field, node, text)
     }
 
     pub(super) fn flag(&mut self, field: &str, node: &Node) -> Option<bool> {
-        match node.data {
-            Data::Bool(flag) => Some(flag),
-            _ => {
-                self.must_be(field, "true or false", node);
-                None
-            }
-        }
+        self.typed(field, node, node.flag())
     }
 
     pub(super) fn whole(&mut self, field: &str, node: &Node) -> Option<i64> {
-        let found = match &node.data {
-            Data::Number(number) => number.as_i64(),
-            _ => None,
-        };
-        if found.is_none() {
-            self.must_be(field, "a whole number", node);
-        }
-        found
+        self.typed(field, node, node.whole())
     }
 
     pub(super) fn number(&mut self, field: &str, node: &Node) -> Option<f64> {
-        let found = match &node.data {
-            Data::Number(number) => number.as_f64(),
-            _ => None,
-        };
-        if found.is_none() {
-            self.must_be(field, "a number", node);
-        }
-        found
+        self.typed(field, node, node.number())
     }
 
     pub(super) fn choice<T: Copy>(&mut self, field: &str, node: &Node, choices: &[(&str, T)]) -> Option<T> {
-        let found = match &node.data {
-            Data::Text(text) => choices.iter().find(|(name, _)| name == text),
-            _ => None,
-        };
-        if found.is_none() {
-            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
-            self.must_be(field, &format!("one of {}", names.join(", ")), node);
-        }
-        found.map(|(_, value)| *value)
+        self.typed(field, node, node.choice(choices))
+    }
+
+    /// Returns the value, or records what was expected instead of it.
+    fn typed<T>(&mut self, field: &str, node: &Node, value: Result<T, String>) -> Option<T> {
+        value
+            .map_err(|expected| self.must_be(field, &expected, node))
+            .ok()
     }
 }
 
@@ -167,20 +135,4 @@ pub(super) fn join(field: &str, key: &str) -> String {
     } else {
         format!("{field}.{key}")
     }
-}
-
-/// Returns the name that was probably intended.
-pub(super) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Misspelled names are never longer than this, and comparison takes quadratic time.
-    const LONGEST: usize = 100;
-    if name.len() > LONGEST {
-        return None;
-    }
-    let plain = |name: &str| name.to_lowercase().replace(['_', '-'], "");
-    let limit = (name.chars().count() / 3).clamp(1, 4);
-    known
-        .map(|known| (strsim::damerau_levenshtein(&plain(name), &plain(known)), known))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, known)| known)
 }

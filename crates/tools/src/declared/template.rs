@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 
 use super::definition::{Definition, Group};
+use super::parameter::Parameter;
 
 /// Ends the options of a program; operands follow.
 const END_OF_OPTIONS: &str = "--";
@@ -18,8 +19,8 @@ pub(super) struct Argument {
     /// Text as written.
     text: String,
     pieces: Vec<Piece>,
-    /// True if the argument is a single template directly after an option, so that any value belongs to that
-    /// option.
+    /// True if the argument is a single template directly after an option. It may be the option's value, or the
+    /// option may be a switch without one, so only a number may start with a dash here.
     is_option_value: bool,
     pub(super) line: u64,
 }
@@ -186,11 +187,13 @@ pub(super) fn fill(definition: &Definition, values: &Values) -> Result<Vec<Strin
     let mut are_operands = false;
     for argument in sequence(definition, values) {
         let text = argument.fill(values);
-        if !are_operands && !argument.is_option_value {
-            let culprit = argument.dash_from(values).filter(|name| {
-                let parameter = definition.parameter(name);
-                parameter.is_none_or(|parameter| !parameter.may_start_with_dash())
-            });
+        if !are_operands {
+            let is_allowed = |parameter: &Parameter| {
+                parameter.may_start_with_dash() || (argument.is_option_value && parameter.is_number())
+            };
+            let culprit = argument
+                .dash_from(values)
+                .filter(|name| !definition.parameter(name).is_some_and(is_allowed));
             refused.extend(culprit.map(|name| {
                 let shown = super::parameter::shown(&text);
                 format!("`{name}`: must not make {shown} of an argument, which the program would treat as an option")

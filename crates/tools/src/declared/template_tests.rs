@@ -18,8 +18,9 @@ fn filled(lines: &str, values: Given<'_>) -> Result<Vec<String>, Vec<String>> {
     let parameters = "{ x: { type: string, optional: true }, y: { type: string, optional: true }, \
          d: { type: string, optional: true, allow_leading_dash: true }, \
          e: { type: string, optional: true, enum: ['-e', e] }, \
-         f: { type: boolean, optional: true }, r: { type: string }, s: { type: string } }";
-    let all = "{ args: ['{{x}}', '{{y}}', '{{d}}', '{{e}}', '{{f}}', '{{r}}', '{{s}}', never] }";
+         f: { type: boolean, optional: true }, i: { type: integer, optional: true }, r: { type: string }, \
+         s: { type: string } }";
+    let all = "{ args: ['{{x}}', '{{y}}', '{{d}}', '{{e}}', '{{f}}', '{{i}}', '{{r}}', '{{s}}', never] }";
     let lines = lines.replace("optional_args: [", &format!("optional_args: [ {all}, "));
     let text = format!("{head}{lines}\n    parameters: {parameters}\n");
     let declarations = Declarations::parse(&text, "t.yaml", Source::User).expect("valid");
@@ -70,7 +71,8 @@ fn values_stay_inside_their_argument() {
     assert_eq!(braces.expect("filled"), ["{{.Names}}", "x}}"]);
 }
 
-/// TOOL-6 (S6.9): a value that starts with a dash is an option's value, an operand, allowed, or refused.
+/// TOOL-6 (S6.9): a value that starts with a dash is attached to an option, an operand, a number, allowed, or refused.
+/// After a switch it would be an option.
 #[test]
 fn a_value_does_not_become_an_option() {
     let cases: &[(&str, Given<'_>, Option<&str>)] = &[
@@ -80,8 +82,13 @@ fn a_value_does_not_become_an_option() {
         ("'{{r}}'", &[("r", "x-")], None),
         ("'{{r}}'", &[("r", "−x")], None),
         ("run, '{{r}}'", &[("r", "-x")], Some("r")),
-        ("-n, '{{r}}'", &[("r", "-x")], None),
-        ("--name, '{{r}}'", &[("r", "-x")], None),
+        ("-n, '{{r}}'", &[("r", "-x")], Some("r")),
+        ("-u, '{{r}}'", &[("r", "--output=hit.txt")], Some("r")),
+        ("--name, '{{r}}'", &[("r", "-x")], Some("r")),
+        ("-n, '{{d}}'", &[("d", "-x")], None),
+        ("-n, '{{e}}'", &[("e", "-e")], None),
+        ("-n, '{{i}}'", &[("i", "-5")], None),
+        ("run, '{{i}}'", &[("i", "-5")], Some("i")),
         ("--name=a, '{{r}}'", &[("r", "-x")], Some("r")),
         ("'-', '{{r}}'", &[("r", "-x")], Some("r")),
         ("-n, '{{r}}', '{{s}}'", &[("r", "1"), ("s", "-x")], Some("s")),
@@ -134,8 +141,8 @@ fn groups_depend_on_their_parameters() {
         assert_eq!(filled(groups, values).expect("filled"), *expected, "{values:?}");
     }
     let own_end = "optional_args: [{ args: [--, '{{x}}'] }, { args: [-y, '{{y}}'] }]";
-    let both = filled(own_end, &[("x", "-a"), ("y", "-b")]);
-    assert_eq!(both.expect("filled"), ["-y", "-b", "--", "-a"]);
+    let both = filled(own_end, &[("x", "-a"), ("y", "b")]);
+    assert_eq!(both.expect("filled"), ["-y", "b", "--", "-a"]);
     // After an option of another list, a value is not known to belong to that option.
     let apart = filled("args: [-v]\noptional_args: [{ args: ['{{x}}'] }]", &[("x", "-a")]);
     assert!(apart.is_err());

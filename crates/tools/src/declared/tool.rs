@@ -11,16 +11,16 @@ use windlass_core::tool::{
     AnyTool, Category, Judgement, Prepared, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits,
     parse_strict,
 };
+use windlass_yaml::nearest;
 
-use super::Fingerprint;
 use super::definition::{Definition, VariableValue};
-use super::reader::nearest;
 use super::template::{self, Values};
+use super::{Fingerprint, ProjectCheck, Source};
 use crate::ToolsConfig;
 use crate::bash::{KILL_TIME, Keeping, finish};
 use windlass_core::permission::Escalation;
-use windlass_sandbox::CommandSandbox;
 use windlass_sandbox::program;
+use windlass_sandbox::{Access, CommandSandbox};
 
 /// The tool.
 pub(super) struct DeclaredTool {
@@ -33,6 +33,8 @@ pub(super) struct DeclaredTool {
     timeout: Duration,
     keeping: Keeping,
     sandbox: Arc<CommandSandbox>,
+    /// Set for the tools of a project.
+    check: Option<ProjectCheck>,
 }
 
 impl DeclaredTool {
@@ -65,6 +67,10 @@ impl DeclaredTool {
                 .map_or(config.command_timeout, Duration::from_secs),
             keeping: Keeping::new(config, &definition.name),
             sandbox: Arc::clone(&config.sandbox),
+            check: config
+                .project_check
+                .clone()
+                .filter(|_| definition.source == Source::Project),
             definition,
         }
     }
@@ -107,6 +113,12 @@ impl DeclaredTool {
         if cx.cancel.is_cancelled() {
             return Err(ToolError::Canceled(String::new()));
         }
+        if let Some(Err(why)) = self.check.as_ref().map(ProjectCheck::run) {
+            return Err(ToolError::Permanent(format!(
+                "{name} was not run, because the project's files are no longer those that the user trusts. Tell the \
+                 user.\n{why}"
+            )));
+        }
         let execution = &cx.execution;
         let cmd = &self.definition.cmd;
         let path = execution.env.get("PATH").map_or("", String::as_str);
@@ -118,8 +130,7 @@ impl DeclaredTool {
         let (tree, pipe) = self
             .sandbox
             .spawn(
-                self.escalation(),
-                cx.confirmed,
+                &self.access().confirmed(cx.confirmed),
                 &program,
                 &borrowed,
                 &execution.cwd,
@@ -146,7 +157,12 @@ impl DeclaredTool {
         Escalation {
             network: self.definition.network,
             outside: self.definition.category == Category::Admin,
+            protected: false,
         }
+    }
+
+    fn access(&self) -> Access {
+        Access::of(self.definition.category, self.escalation())
     }
 
     fn judgement(&self) -> Judgement {
@@ -156,7 +172,10 @@ impl DeclaredTool {
             network: false,
             ..self.escalation()
         };
-        self.sandbox.judge(escalation, &mut judgement);
+        let access = Access::of(self.definition.category, escalation);
+        self.sandbox.judge(&access, &mut judgement);
+        // The definition fixes the access, and a model cannot change it: a rule for the tool covers it.
+        judgement.escalation = Escalation::default();
         judgement
     }
 

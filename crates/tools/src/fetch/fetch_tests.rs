@@ -109,6 +109,7 @@ async fn get(tool: &Fetch, url: &str) -> Result<String, ToolError> {
         progress: Progress::none(),
         person: Person::nobody(),
         confirmed: false,
+        places: Arc::default(),
     };
     tool.run(input, cx).await.map(|output| output.content)
 }

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use windlass_core::tool::Kept;
 
 use super::OutputStore;
-use windlass_core::text::{boundary_before, size};
+use windlass_core::text::size;
 
 /// Maximum number of bytes stored of one output.
 const MAX_BYTES: usize = 64_000_000;
@@ -61,14 +61,15 @@ impl Spill {
         }
     }
 
-    /// Adds text. It waits in memory for the next [`Self::settle`].
-    pub(crate) fn push(&mut self, text: &str) {
+    /// Adds output as it came, and the text that is complete with it. It waits in memory for the next
+    /// [`Self::settle`].
+    pub(crate) fn push(&mut self, bytes: &[u8], text: &str) {
         self.characters += text.chars().count();
         if self.cut || matches!(self.state, State::Failed) {
             return;
         }
-        let (taken, rest) = text.split_at(boundary_before(text, self.room));
-        self.pending.extend_from_slice(taken.as_bytes());
+        let (taken, rest) = bytes.split_at(bytes.len().min(self.room));
+        self.pending.extend_from_slice(taken);
         self.room -= taken.len();
         if !rest.is_empty() {
             self.cut = true;

@@ -99,7 +99,8 @@ pub(super) fn read(
 
 /// Returns a line with its number, cut if it is long.
 pub(crate) fn numbered(number: u64, line: &[u8], length: usize) -> String {
-    let text = String::from_utf8_lossy(line);
+    // A kept output may contain NUL, which not every store can hold.
+    let text = String::from_utf8_lossy(line).replace('\0', "\u{FFFD}");
     let text = text.trim_end_matches(['\n', '\r']);
     let text = if number == 1 {
         text.trim_start_matches('\u{FEFF}')

@@ -132,15 +132,17 @@ impl Piece {
 
     /// Returns the shown part of the line: its start, or the text around the match.
     fn text(&self, place: Option<usize>) -> String {
-        let whole = String::from_utf8_lossy(&self.bytes);
+        let whole = shown(&self.bytes);
         let whole = whole.trim_end_matches('\r');
         if whole.len() <= SHOWN && !self.is_continued && !self.is_open {
             return whole.to_owned();
         }
-        // Bytes that are no text were replaced when it was kept, so places in the bytes are places in the text.
-        let from = boundary_after(whole, place.unwrap_or_default().saturating_sub(BEFORE));
+        let (before, _) = self
+            .bytes
+            .split_at(place.unwrap_or_default().min(self.bytes.len()));
+        let from = boundary_after(whole, shown(before).len().saturating_sub(BEFORE));
         let to = boundary_before(whole, from + SHOWN);
-        let shown = whole.get(from..to).unwrap_or_default();
+        let text = whole.get(from..to).unwrap_or_default();
         let (before, after) = (
             if from > 0 || self.is_continued { "…" } else { "" },
             if to < whole.len() || self.is_open {
@@ -149,8 +151,13 @@ impl Piece {
                 ""
             },
         );
-        format!("{before}{shown}{after}")
+        format!("{before}{text}{after}")
     }
+}
+
+/// Returns bytes as text: what is not text, and NUL, becomes U+FFFD.
+fn shown(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).replace('\0', "\u{FFFD}")
 }
 
 /// The number of a line, the sign after it, and what is shown of it.

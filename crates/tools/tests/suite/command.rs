@@ -58,8 +58,8 @@ async fn the_answer_says_what_happened() {
     }
 }
 
-/// SAFE-5, SAFE-2: a command is judged by its effects, piece by piece, and some commands are refused whatever
-/// the rules say.
+/// SAFE-5, SAFE-2: a command is judged by its effects, piece by piece, and some commands are refused, or
+/// left to a person, whatever the rules say.
 #[test]
 fn a_command_is_judged_by_what_it_does() {
     let cases = [
@@ -84,7 +84,7 @@ fn a_command_is_judged_by_what_it_does() {
             .prepare("bash", &json!({ "command": command }))
             .expect("valid");
         assert_eq!(
-            (call.category, call.refusal.is_some()),
+            (call.category, call.refusal.is_some() || call.blocked.is_some()),
             (category, refused),
             "{command}"
         );
@@ -98,6 +98,56 @@ fn a_command_is_judged_by_what_it_does() {
             call.subjects
         );
     }
+}
+
+/// SAFE-5: a git command that only reads runs no program that the settings of the repository name.
+#[tokio::test]
+async fn reading_git_commands_ignore_programs_in_settings() {
+    let desk = Desk::new();
+    let run = async |command: &str| {
+        let output = desk.call("bash", json!({ "command": command })).await;
+        output.expect(command).content
+    };
+    desk.put("f", "one\n");
+    run("git init -q . && git add f && git -c user.name=a -c user.email=b commit -qm one; touch -d 2001-01-01 f").await;
+    let evil = desk.path("evil");
+    let settings = [
+        "core.fsmonitor",
+        "core.pager",
+        "core.sshCommand",
+        "gpg.program",
+        "pager.log",
+        "alias.log",
+    ];
+    let script = format!("#!/bin/sh\ntouch {}\n", evil.display());
+    desk.put(".git/program", &script)
+        .put(".git/hooks/post-index-change", &script);
+    run("chmod +x .git/program .git/hooks/post-index-change").await;
+    let program = desk.path(".git/program");
+    let mut config = desk.content(".git/config");
+    for (section, key) in settings.iter().filter_map(|name| name.split_once('.')) {
+        config.push_str(&format!("[{section}]\n\t{key} = {}\n", program.display()));
+    }
+    config.push_str("[log]\n\tshowSignature = true\n[format]\n\tpretty = %h %G?\n");
+    desk.put(".git/config", config);
+    for command in [
+        "git status",
+        "git diff",
+        "git log -p",
+        "git show",
+        "git branch",
+        "git -C . status -sb",
+    ] {
+        let call = desk
+            .prepare("bash", &json!({ "command": command }))
+            .expect(command);
+        assert_eq!(call.category, Category::Read, "{command}");
+        run(command).await;
+        assert!(!evil.exists(), "{command} ran a program of the settings");
+    }
+    // The same settings take effect in a command that writes.
+    run("git status; touch x").await;
+    assert!(evil.exists(), "the settings of the test name no program");
 }
 
 /// SAFE-1: a command sees the given environment and the marker of its call, no start-up files, and its

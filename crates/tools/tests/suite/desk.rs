@@ -77,6 +77,7 @@ impl Desk {
             progress: Progress::new(move |piece| live.lock().expect("lock").push(piece.to_owned())),
             person: Person::nobody(),
             confirmed: false,
+            places: Arc::default(),
         }
     }
 

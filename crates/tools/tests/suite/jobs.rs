@@ -252,7 +252,7 @@ fn jobs_are_judged() {
     assert!(
         desk.prepare("bash", &begin("rm -rf x"))
             .expect("valid")
-            .refusal
+            .blocked
             .is_some()
     );
     for (action, category) in [
@@ -276,7 +276,10 @@ async fn bad_arguments_are_explained() {
     for (arguments, words) in [
         (json!({ "action": "read" }), "`job` is missing"),
         (json!({ "action": "stop", "job": "job-1" }), "stop"),
-        (read("job-1"), "There is no job `job-1`. No job was started."),
+        (
+            read("job-1"),
+            "There is no job `job-1`. No job was started since Windlass was; jobs end with it.",
+        ),
     ] {
         let error = desk.error("bash_job", arguments).await.to_string();
         assert!(error.contains(words), "{error}");
@@ -316,7 +319,7 @@ async fn the_whole_output_of_a_job_is_kept() {
     let page = desk.text("tool_output", json!({ "id": id, "limit": 2 })).await;
     assert_eq!(
         page,
-        "     1\tfirst\n     2\t1\n[lines 1-2 of 5001; go on with offset=3]"
+        "     1\tfirst\n     2\t1\n[lines 1-2 of 5001; continue with offset=3]"
     );
     desk.put("end", "");
     read_until(&desk, "job-1", "ended").await;

@@ -143,14 +143,14 @@ async fn a_long_command_output_is_kept_whole() {
     let page = text(json!({ "id": kept.id, "offset": 150_000, "limit": 2 })).await;
     assert_eq!(
         page,
-        "150000\t150000\n150001\t150001\n[lines 150000-150001 of 300001; go on with offset=150002]"
+        "150000\t150000\n150001\t150001\n[lines 150000-150001 of 300001; continue with offset=150002]"
     );
     let end = text(json!({ "id": kept.id, "offset": 300_001 })).await;
     assert_eq!(end, "300001\té\n[lines 300001-300001 of 300001; this is the end]");
     let found = text(json!({ "id": kept.id, "pattern": "^299(9.|8[89])$", "limit": 3 })).await;
     assert_eq!(
         found,
-        "29988: 29988\n29989: 29989\n29990: 29990\n[3 matches so far; go on with offset=29991, or narrow the pattern]"
+        "29988: 29988\n29989: 29989\n29990: 29990\n[3 matches so far; continue with offset=29991, or narrow the pattern]"
     );
     let around = text(json!({ "id": kept.id, "pattern": "^7777$", "context": 1 })).await;
     assert_eq!(around, "7776- 7776\n7777: 7777\n7778- 7778\n[1 match]");
@@ -189,7 +189,7 @@ async fn pages_are_bounded() {
         let count = page.chars().count();
         assert!(count < 31_000, "{count}");
         lines += page.lines().count() - 1;
-        match page.rsplit_once("go on with offset=") {
+        match page.rsplit_once("continue with offset=") {
             Some((_, offset)) => next = offset.trim_end_matches(']').parse().expect("a line"),
             None => break,
         }

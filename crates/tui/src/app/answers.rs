@@ -6,13 +6,14 @@ use windlass_api::{
     Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, Message, OnBusy, Part,
     SessionId, SessionInfo, Timestamp, dollars, is_own_call, user_messages,
 };
+use windlass_core::text::count;
 
 use super::{App, Done, Effect, Older, Report, Subscription, commands};
 use crate::composer::{CompletionQuery, Draft};
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
 use crate::overlay::{Pager, Row, Subject};
-use crate::text::{count, one_line, plain};
+use crate::text::{one_line, plain};
 use crate::theme::Tone;
 use crate::transcript::{RenderOptions, Transcript};
 
@@ -202,7 +203,7 @@ impl App {
             Ok(entries) => {
                 let first = entries.first().map_or(0, |entry| entry.seq);
                 if first > 1 {
-                    let earlier = count(first - 1, "earlier entry", "earlier entries");
+                    let earlier = count(first - 1, "earlier entry");
                     let text = format!("… {earlier}: press ctrl+o, then page up");
                     self.transcript.tell(Tone::Dim, &text);
                 }
@@ -337,7 +338,7 @@ fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<R
             text: format!("{}{title}", name.unwrap_or_default()),
             detail: format!(
                 "{}  {}  {}  {}",
-                count(info.totals.messages, "message", "messages"),
+                count(info.totals.messages, "message"),
                 dollars(info.totals.cost_usd),
                 info.place.rsplit('/').next().unwrap_or_default(),
                 info.updated_at.ago(now)
@@ -353,7 +354,7 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
         text: format!("{:>3}  {}", checkpoint.number, one_line(&checkpoint.prompt)),
         detail: format!(
             "{}  {}{}",
-            count(checkpoint.files as u64, "file", "files"),
+            count(checkpoint.files, "file"),
             checkpoint.tools.join(", "),
             if checkpoint.undone { "  undone" } else { "" }
         ),

@@ -2,10 +2,10 @@
 
 use ratatui::text::{Line, Span};
 use windlass_api::{Begin, CommandInfo, CommandSource, SessionId, command_line};
+use windlass_core::text::count;
 
 use super::{App, Effect};
 use crate::overlay::{OverlayAction, Pager, Picker, Row, Secret, Step, Subject};
-use crate::text::count;
 use crate::theme::{Palette, Tone};
 
 /// Commands of the terminal UI: name, arguments, help.
@@ -87,7 +87,7 @@ impl App {
         };
         match text.filter(|text| !text.is_empty()) {
             Some(text) => {
-                let copied = count(text.chars().count() as u64, "character", "characters");
+                let copied = count(text.chars().count(), "character");
                 self.effect(Effect::Copy(text));
                 self.tell(Tone::Dim, &format!("{copied} copied."));
             }

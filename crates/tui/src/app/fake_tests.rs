@@ -254,7 +254,7 @@ impl Presence for Fake {
             provider: "sim".to_owned(),
             model: "sim-1".to_owned(),
             window: 100_000,
-            mode: self.seen().mode.clone().unwrap_or_else(|| "default".to_owned()),
+            mode: self.seen().mode.clone().unwrap_or_else(|| "auto".to_owned()),
             is_busy: false,
             queue,
             goal: None,

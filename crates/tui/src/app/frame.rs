@@ -2,13 +2,14 @@
 
 use ratatui::text::{Line, Span};
 use windlass_api::Wait;
+use windlass_core::text::count;
 
 use super::{App, Older};
 use crate::keys::KeyAction;
 use crate::menu;
 use crate::paint::Picture;
 use crate::request::PendingRequest;
-use crate::text::{ascii, count, cut, one_line, width};
+use crate::text::{ascii, cut, one_line, width};
 use crate::theme::{Theme, Tone};
 use crate::transcript::seconds;
 
@@ -151,7 +152,7 @@ impl App {
             (Older::Failed(why), _) => format!("{sign}{sign} cannot read earlier entries: {why}"),
             (_, 0) => sign.repeat(columns),
             (_, rows) => {
-                let below = count(rows as u64, "row", "rows");
+                let below = count(rows, "row");
                 format!("{sign}{sign} {below} below {sign}{sign}")
             }
         };
@@ -246,7 +247,10 @@ impl App {
             Span::styled(cut(&text, columns.saturating_sub(1)), theme.style(Tone::Dim)),
         ]);
         let mut lines = vec![line];
-        for (depth, wait) in self.session.waits.iter().enumerate() {
+        // An open permission request is on the screen, and says itself what it is about.
+        let is_asked = self.requests.front().is_some_and(PendingRequest::is_permission);
+        let waits = self.session.waits.iter().filter(|_| !is_asked);
+        for (depth, wait) in waits.enumerate() {
             let rows = wait_rows(wait, depth, columns);
             lines.extend(rows.map(|row| Line::styled(row, theme.style(Tone::Warn))));
         }

@@ -57,7 +57,11 @@ async fn only_what_is_still_open_is_asked_again() {
         ];
         stage.reported(Done::Opening(Ok(entries))).await;
         let screen = stage.screen();
-        assert_eq!(screen.contains("asks to run"), is_asked, "{event:?}\n{screen}");
+        assert_eq!(
+            screen.contains("Run this command?"),
+            is_asked,
+            "{event:?}\n{screen}"
+        );
     }
 }
 
@@ -87,7 +91,11 @@ async fn a_session_that_was_left_is_heard_again() {
     stage.screen();
     stage.silence();
     assert!(stage.is_dirty());
-    assert!(!stage.screen().contains("asks to run"), "{}", stage.screen());
+    assert!(
+        !stage.screen().contains("Run this command?"),
+        "{}",
+        stage.screen()
+    );
     assert_eq!(stage.next_tick(), None);
     assert_eq!(
         stage.listens().last().copied(),

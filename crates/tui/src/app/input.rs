@@ -1,7 +1,8 @@
 //! Handling of keys, pastes and other terminal input.
 
 use crossterm::event::{Event as TermEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use windlass_api::{OnBusy, Submission, command_line, typed_command};
+use windlass_api::{OnBusy, Pressed, Submission, UserReply, command_line, typed_command};
+use windlass_core::permission::Mode;
 
 use super::jobs::parts;
 use super::{App, Effect, Older};
@@ -9,7 +10,7 @@ use crate::composer::{CompletionQuery, Did, Draft};
 use crate::keys::KeyAction;
 use crate::menu::{Choice, MOST, Menu, best};
 use crate::overlay::Pager;
-use crate::request::{PendingRequest, Pressed};
+use crate::request::Reaction;
 use crate::theme::Tone;
 
 /// Time within which a second press counts as a double press.
@@ -17,7 +18,7 @@ const TWICE_MS: u64 = 2_000;
 /// Hint shown when a letter is not accepted as an answer.
 const NOT_YET: &str = "ignored: read the request first";
 /// Modes the mode key cycles through. Riskier modes must be chosen by name.
-const MODES: [&str; 3] = ["default", "accept-edits", "plan"];
+const MODES: [Mode; 4] = [Mode::Auto, Mode::Plan, Mode::Ask, Mode::Edits];
 /// Extensions of image files.
 const IMAGES: [&str; 5] = ["png", "jpg", "jpeg", "gif", "webp"];
 
@@ -96,8 +97,10 @@ impl App {
             return false;
         };
         let is_startling = request.is_startling(now, last_key_ms);
-        let is_in_a_word = letter(key).is_some_and(|letter| request.is_in_a_word(letter, now));
         if is_startling {
+            if letter(key).is_some() {
+                request.startle();
+            }
             // Typing continues in the draft, but starts no new text and sends nothing.
             let begins = letter(key).is_some() && (is_empty || !request.interrupts());
             let is_ignored = begins || is_send || self.is(key, KeyAction::Queue);
@@ -105,10 +108,6 @@ impl App {
                 self.view.hint = Some(NOT_YET.to_owned());
             }
             return is_ignored;
-        }
-        if is_in_a_word {
-            self.view.hint = Some(NOT_YET.to_owned());
-            return true;
         }
         if request.takes_text() {
             self.put_draft_aside();
@@ -125,28 +124,64 @@ impl App {
             }
             return true;
         }
-        match request.handle(key, is_empty) {
-            Pressed::Nothing if request.takes_text() => false,
-            Pressed::Nothing => {
+        match request.handle(key, is_empty, now) {
+            Reaction::Option(option) => {
+                let call = request.call().clone();
+                self.reply(&call, UserReply::Text(option));
+                true
+            }
+            Reaction::Pressed(Pressed::Ignored) if request.takes_text() => false,
+            Reaction::Pressed(Pressed::Ignored) => {
                 self.beside_a_request(key);
                 true
             }
-            Pressed::Taken => {
-                if request.takes_text() {
-                    self.put_draft_aside();
-                }
+            Reaction::Pressed(pressed) => {
+                self.pressed(pressed);
                 true
             }
-            Pressed::UserReply(reply) => {
+        }
+    }
+
+    /// Applies the effect of a key on the permission request.
+    fn pressed(&mut self, pressed: Pressed) {
+        let Some(request) = self.requests.front_mut() else {
+            return;
+        };
+        self.redraw.is_dirty = true;
+        match pressed {
+            Pressed::Ignored => {}
+            Pressed::Taken => self.view.hint = request.hint().map(str::to_owned),
+            Pressed::Answered(answer) => {
                 let call = request.call().clone();
-                self.reply(&call, reply);
-                true
+                self.reply(&call, UserReply::Permission(answer));
             }
             Pressed::View => {
+                request.viewed();
                 let columns = usize::from(self.view.size.0);
                 let lines = request.whole(columns, self.view.theme);
                 self.overlay = Some(Box::new(Pager::new("Full request", lines)));
-                true
+            }
+            Pressed::Tell(text) => {
+                self.put_draft_aside();
+                self.composer.paste(&text);
+                self.written();
+            }
+        }
+    }
+
+    /// Milliseconds until a letter that may have been an answer is one.
+    pub(super) fn answer_due(&self) -> Option<u64> {
+        let due = self.requests.front()?.due_ms()?;
+        Some(due.saturating_sub(self.now()))
+    }
+
+    /// Answers with a letter that no other followed.
+    pub(super) fn take_due_answer(&mut self) {
+        let now = self.now();
+        if let Some(request) = self.requests.front_mut() {
+            let pressed = request.tick(now);
+            if pressed != Pressed::Ignored {
+                self.pressed(pressed);
             }
         }
     }
@@ -161,7 +196,7 @@ impl App {
         }
     }
 
-    fn reply(&mut self, call: &windlass_api::CallId, reply: windlass_api::UserReply) {
+    fn reply(&mut self, call: &windlass_api::CallId, reply: UserReply) {
         self.jobs.reply(&self.session.info.id, call, reply);
         self.answered(call);
     }
@@ -399,13 +434,16 @@ impl App {
     }
 
     fn next_mode(&mut self) {
-        let index = MODES.iter().position(|mode| *mode == self.session.status.mode);
+        let now = &self.session.status.mode;
+        let index = MODES.iter().position(|mode| mode.name() == now);
         let next = MODES[index.map_or(0, |index| (index + 1) % MODES.len())];
+        let name = next.name();
         self.session
             .status
-            .set_mode(next.to_owned(), self.session.is_busy);
+            .set_mode(name.to_owned(), self.session.is_busy);
+        self.view.hint = Some(format!("{name}: {}", next.meaning()));
         self.jobs
-            .quiet_command(&self.session.info.id, &format!("/mode {next}"));
+            .quiet_command(&self.session.info.id, &format!("/mode {name}"));
     }
 
     fn paste(&mut self, text: &str) {
@@ -414,9 +452,11 @@ impl App {
             return self.step(step);
         }
         let (now, last_key_ms) = (self.now(), self.input.presses.key_ms);
-        let is_answer =
-            |request: &mut PendingRequest| request.takes_text() && !request.is_startling(now, last_key_ms);
-        if self.requests.front_mut().is_some_and(is_answer) {
+        // What is pasted at a permission request is no answer: it tells the model what to do instead.
+        let is_answer = self.requests.front_mut().is_some_and(|request| {
+            !request.is_startling(now, last_key_ms) && (request.takes_text() || request.tell())
+        });
+        if is_answer {
             self.put_draft_aside();
         }
         // An answer is text only and cannot hold an image.

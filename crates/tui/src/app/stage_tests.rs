@@ -182,6 +182,13 @@ impl Stage {
         self.fake.seen().now_ms += ms;
     }
 
+    /// Presses keys, and waits until a letter counts as an answer.
+    pub(crate) async fn answer(&mut self, keys: &str) {
+        self.keys(keys).await;
+        self.pass(windlass_api::HOLD_MS);
+        self.tick().await;
+    }
+
     pub(crate) async fn tick(&mut self) {
         self.app.tick();
         self.settle().await;
@@ -375,6 +382,7 @@ pub(crate) fn request(call: &str, command: &str) -> Event {
         subjects: vec![command.to_owned()],
         reasons: vec!["it destroys".to_owned()],
         preview: Some(command.to_owned()),
+        once_only: false,
     })
 }
 

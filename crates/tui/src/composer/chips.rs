@@ -4,6 +4,8 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use windlass_core::text::grouped;
+
 use crate::desktop::Image;
 use crate::text;
 
@@ -169,17 +171,4 @@ fn label(content: &Content, number: usize) -> String {
             }
         }
     }
-}
-
-/// Formats a number with commas between thousands.
-fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
 }

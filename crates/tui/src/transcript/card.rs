@@ -2,12 +2,13 @@
 
 use ratatui::text::{Line, Span};
 use serde_json::Value;
-use windlass_api::{CallId, StepStatus, is_own_call};
+use windlass_api::{CallId, DENIED_TEXT, StepStatus, is_own_call};
+use windlass_core::text::count;
 
 use super::item::{RenderOptions, SHORT_COLUMNS};
 use crate::diff;
 use crate::flow::without_tabs;
-use crate::text::{count, cut, one_line, plain, wrap};
+use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::Tone;
 
 /// Maximum size of running output kept, in bytes.
@@ -116,7 +117,11 @@ impl Card {
 
     /// Sets the result. [`Self::complete`] sets the final state.
     pub(crate) fn result(&mut self, content: &str, details: Option<&Value>) {
-        self.result = head(content, RESULT);
+        self.result = match content {
+            // The end of the turn says who denied it.
+            DENIED_TEXT => "not run".to_owned(),
+            content => head(content, RESULT),
+        };
         let Some(details) = details else { return };
         self.diff = diff_of(details).map(|diff| {
             let text = head(without_name(&diff), RESULT);
@@ -240,7 +245,7 @@ impl Card {
         let text = plain(&self.result);
         let all: Vec<&str> = text.lines().collect();
         if QUIET.contains(&self.name.as_str()) && self.state == State::Done && !options.unfolded {
-            let lines = count((all.len() + self.left_out) as u64, "line", "lines");
+            let lines = count(all.len() + self.left_out, "line");
             return vec![folded(&lines, options)];
         }
         let row = |row: &&str| folded(row, options);
@@ -271,10 +276,7 @@ pub(super) fn folded(text: &str, options: RenderOptions) -> Line<'static> {
 }
 
 fn more_lines(lines: usize, options: RenderOptions) -> Line<'static> {
-    folded(
-        &format!("… {}", count(lines as u64, "more line", "more lines")),
-        options,
-    )
+    folded(&format!("… {}", count(lines, "more line")), options)
 }
 
 fn dim(text: &str, options: RenderOptions) -> Line<'static> {

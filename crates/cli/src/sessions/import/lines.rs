@@ -1,6 +1,7 @@
 //! A file with a JSON value on each line.
 
 use serde_json::Value;
+use windlass_core::json::repaired;
 
 /// Parsed values, with line numbers from 1.
 pub(super) struct Lines {
@@ -19,7 +20,7 @@ impl Lines {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match serde_json::from_slice::<Value>(line) {
+            match parse(line) {
                 Ok(value) if value.is_object() => lines.values.push((number, value)),
                 Ok(_) => lines.damaged.push(format!("{name}:{number}: not a JSON object")),
                 Err(error) => lines.damaged.push(format!("{name}:{number}: {error}")),
@@ -27,4 +28,12 @@ impl Lines {
         }
         lines
     }
+}
+
+/// Parses a line. Half of a surrogate pair in a text is no reason to lose it: other agents write those.
+fn parse(line: &[u8]) -> Result<Value, serde_json::Error> {
+    serde_json::from_slice(line).or_else(|error| match std::str::from_utf8(line) {
+        Ok(text) => serde_json::from_str(&repaired(text)),
+        Err(_) => Err(error),
+    })
 }

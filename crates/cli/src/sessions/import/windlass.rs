@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use windlass_api::{Event, Label, Message, SessionInfo};
+use windlass_core::log::Entry;
 use windlass_core::message::upgrade;
-use windlass_service::past::{EXPORT_VERSION, Stored, messages};
+use windlass_service::past::{EXPORT_VERSION, messages};
 
 use super::Imported;
 use windlass_config::{Problem, ProblemKind};
@@ -16,7 +17,7 @@ use windlass_config::{Problem, ProblemKind};
 struct File {
     windlass: u32,
     session: SessionInfo,
-    entries: Vec<Value>,
+    entries: Vec<Box<RawValue>>,
 }
 
 pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
@@ -33,6 +34,11 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
             "the file has version {version}, which needs a newer Windlass"
         )));
     }
+    // The id is printed, and shown in commands to copy.
+    if !file.session.id.is_uuid() {
+        let id = file.session.id.as_str();
+        return Err(failed(format!("the id of the session is {id:?}, not a UUID")));
+    }
     let mut imported = Imported {
         id: Some(file.session.id),
         label: Label {
@@ -46,15 +52,14 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
         skipped: BTreeMap::new(),
         damaged: Vec::new(),
     };
-    for (number, value) in (1..).zip(file.entries) {
-        let seq = value["seq"].as_u64().unwrap_or(number);
-        match serde_json::from_value::<Stored>(value) {
-            Ok(stored) if stored.event.is_live() => {
+    for (number, raw) in (1..).zip(file.entries) {
+        match serde_json::from_str::<Entry>(raw.get()) {
+            Ok(entry) if entry.event.is_live() => {
                 *imported.skipped.entry("live event".to_owned()).or_default() += 1;
             }
-            Ok(stored) if file.windlass == 1 => imported.events.push((stored.time, upgraded(stored.event))),
-            Ok(stored) => imported.events.push((stored.time, stored.event)),
-            Err(error) => imported.damaged.push(format!("{name}: entry {seq}: {error}")),
+            Ok(entry) if file.windlass == 1 => imported.events.push((entry.time, upgraded(entry.event))),
+            Ok(entry) => imported.events.push((entry.time, entry.event)),
+            Err(error) => imported.damaged.push(format!("{name}: entry {number}: {error}")),
         }
     }
     let events = imported.events.iter().map(|(_, event)| event);

@@ -1,12 +1,10 @@
 //! Keys of permissions and the sandbox.
 
-use windlass_core::permission::Mode;
 use windlass_core::permission::Rule;
 use windlass_shell::BLOCKED_COMMANDS;
 
 use crate::settings::keys::{Key, Section};
-use crate::settings::kind::{Kind, words};
-use crate::settings::typed::Word;
+use crate::settings::kind::Kind;
 
 pub(super) static SECTION: Section = Section {
     name: "security",
@@ -14,16 +12,15 @@ pub(super) static SECTION: Section = Section {
     keys: &[
         Key {
             name: "security.mode",
-            kind: Kind::Choice {
-                words: words::<Mode>,
-                default: Some("default"),
-                set: |s, _, v| s.security.mode = Mode::from_word(v),
+            kind: Kind::Mode {
+                set: |s, _, v| s.security.mode = v,
             },
             help: "Permission mode: which calls run without approval when no rule matches.",
-            effect: "`plan` allows only reads; `default` runs reads and edits, and asks before deleting, the \
-                     network and other folders; `accept-edits` asks before every write that is not a file \
-                     edit; `unattended` runs reads and the calls in `security.allow`; `full` asks only where \
-                     a rule says so.",
+            effect: "`plan` allows only reads; `ask` asks before every write; `edits` runs file edits, and asks \
+                     before commands that write; `auto` runs reads and writes in the working directory, and \
+                     asks before deleting, the network and other folders; `full` asks only where a rule says \
+                     so; `unattended` runs reads and the calls in `security.allow`, and never asks. The names \
+                     `default` (`auto`) and `accept-edits` (`edits`) of earlier versions still work.",
             example: "\"plan\"",
             project_ok: false,
         },
@@ -34,8 +31,10 @@ pub(super) static SECTION: Section = Section {
                 check: rule,
                 set: |s, _, v| s.security.allow = v,
             },
-            help: "Calls that run without asking, such as `bash(git *)` or `write_file(src/**)`.",
-            effect: "A command line runs only if every command in it is allowed. `deny` takes precedence \
+            help: "Calls that run without asking, such as `bash(git *)`, `bash(npm *, network)` or \
+                   `write_file(src/**)`.",
+            effect: "A command line runs only if every command in it is allowed. Access to the network or \
+                     outside the workspace is allowed only by rules that name it. `deny` takes precedence \
                      over `ask`, and `ask` over `allow`.",
             example: "[\"bash(git *)\"]",
             project_ok: false,
@@ -48,9 +47,10 @@ pub(super) static SECTION: Section = Section {
                 set: |s, _, v| s.security.ask = v,
             },
             help: "Calls that always ask for approval.",
-            effect: "In a non-interactive run, the call is denied and the turn ends.",
+            effect: "In a non-interactive run, the call is denied and the turn ends. The rules of a trusted \
+                     project are added to yours.",
             example: "[\"bash(git push *)\"]",
-            project_ok: false,
+            project_ok: true,
         },
         Key {
             name: "security.deny",
@@ -60,9 +60,10 @@ pub(super) static SECTION: Section = Section {
                 set: |s, _, v| s.security.deny = v,
             },
             help: "Calls that never run.",
-            effect: "The model learns which rule denied the call, and continues.",
+            effect: "The model learns which rule denied the call, and continues. The rules of a trusted \
+                     project are added to yours.",
             example: "[\"read_file(secrets/**)\"]",
-            project_ok: false,
+            project_ok: true,
         },
         Key {
             name: "security.blocked_commands",
@@ -71,10 +72,12 @@ pub(super) static SECTION: Section = Section {
                 check: command,
                 set: |s, _, v| s.security.blocked_commands = v,
             },
-            help: "Commands that `bash` refuses anywhere in a command line: a program, or a program with \
+            help: "Commands that never run on their own, anywhere in a command line: a program, or a program with \
                    arguments.",
-            effect: "The model learns which entry blocked the command. This prevents accidents; it is not a \
-                     security boundary.",
+            effect: "Such a command asks each time, and no rule allows it. Where nobody can answer, and where it \
+                     aims outside the working directory, it is refused, and the model learns which entry \
+                     blocked it. Mode `full` runs `rm` in the working directory. This prevents accidents; it \
+                     is not a security boundary.",
             example: "[\"rm\", \"chmod 777\"]",
             project_ok: false,
         },
@@ -91,14 +94,14 @@ pub(super) static SECTION: Section = Section {
         },
         Key {
             name: "security.network",
-            kind: Kind::Switch {
-                default: Some(false),
+            kind: Kind::Network {
                 set: |s, _, v| s.security.network = v,
             },
-            help: "Whether commands and `fetch` may use the network.",
+            help: "Whether commands and `fetch` may use the network, or the hosts that commands may reach.",
             effect: "With `false`, a command that needs the network asks for approval, and the `fetch` tool \
-                     is not available.",
-            example: "true",
+                     is not available. With a list, commands reach these hosts without asking, through a \
+                     proxy that lets nothing else through; `*.example.org` stands for every name below.",
+            example: "[\"registry.npmjs.org\"]",
             project_ok: false,
         },
         Key {

@@ -8,6 +8,7 @@ use super::ask::clip;
 use crate::compact::score::digest;
 use crate::id::MessageId;
 use crate::message::{Fragment, FragmentSource, Message, Part, Role};
+use crate::text::count;
 use crate::tokens::Gauge;
 use crate::tool::RECALL;
 
@@ -89,8 +90,8 @@ fn quote(text: &str) -> Part {
 
 fn reference(id: &MessageId, messages: usize) -> String {
     format!(
-        "<left_out ref=\"{id}\">{messages} messages went here; {RECALL} {{\"ref\": \"{id}\"}} shows them word for word\
-         </left_out>"
+        "<left_out ref=\"{id}\">{} went here; {RECALL} {{\"ref\": \"{id}\"}} shows them word for word</left_out>",
+        count(messages, "message")
     )
 }
 

@@ -2,26 +2,20 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
-use windlass_core::message::Origin;
-use windlass_core::model::Usage;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
 
 use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
-use crate::wire::json::{ObjectWriter, object_text, text, tool_name};
-use crate::wire::reply::EventError;
+use crate::wire::json::{Fields, ObjectWriter, object_text, tool_name};
+use crate::wire::reply::{Decode, EventError};
 
 /// Assembles one reply from its events.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    provider: String,
     draft: Draft,
     blocks: Vec<Block>,
-    model: String,
-    usage: Usage,
     stop: Option<StopReason>,
     over: bool,
 }
@@ -33,6 +27,8 @@ struct Block {
     start: Box<RawValue>,
     kind: Kind,
     citations: Vec<Box<RawValue>>,
+    /// True until the event that ends the block.
+    is_open: bool,
 }
 
 #[derive(Debug)]
@@ -54,33 +50,40 @@ enum Kind {
 impl Decoder {
     pub(crate) fn new(provider: &str, ids: CallIds) -> Self {
         Self {
-            provider: provider.to_owned(),
-            draft: Draft::new(ids),
+            draft: Draft::new(Wire::Anthropic, provider, ids),
             blocks: Vec::new(),
-            model: String::new(),
-            usage: Usage::default(),
             stop: None,
             over: false,
         }
     }
+}
 
-    pub(crate) fn is_over(&self) -> bool {
+impl Decode for Decoder {
+    fn is_over(&self) -> bool {
         self.over
     }
 
-    pub(crate) fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
+    fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
         let unreadable = |_| EventError::Unreadable(data.to_owned());
         let event: Event<'_> = serde_json::from_str(data).map_err(unreadable)?;
         match &*event.r#type {
             "message_start" => {
                 if let Some(message) = event.message {
-                    self.model = message.model.unwrap_or_default();
+                    self.draft.model = message.model.unwrap_or_default();
                     self.count(message.usage);
                 }
             }
             "content_block_start" => {
                 if let Some(block) = event.content_block {
-                    self.start(event.index.unwrap_or_default(), block, events);
+                    let index = event.index.unwrap_or_default();
+                    if self
+                        .blocks
+                        .iter()
+                        .any(|block| block.is_open && block.index == index)
+                    {
+                        return Err(EventError::Failed(failure::ambiguous(index)));
+                    }
+                    self.start(index, block, events);
                 }
             }
             "content_block_delta" => {
@@ -105,13 +108,12 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a reply that came in one piece.
-    pub(crate) fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
+    fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
         let message: Start<'_> = serde_json::from_str(body).map_err(|_| failure::not_a_reply(body))?;
         let (Some(content), Some(reason)) = (message.content, message.stop_reason) else {
             return Err(failure::not_a_reply(body));
         };
-        self.model = message.model.unwrap_or_default();
+        self.draft.model = message.model.unwrap_or_default();
         self.count(message.usage);
         for (block, index) in content.into_iter().zip(0..) {
             self.start(index, block, events);
@@ -122,54 +124,43 @@ impl Decoder {
         Ok(())
     }
 
-    pub(crate) fn complete(&mut self) -> Completion {
+    fn complete(&mut self, _: &mut Vec<ProviderEvent>) -> Completion {
         let items = self.blocks.iter().filter_map(|block| self.item(block)).collect();
-        let stop = self.draft.settle(self.stop.unwrap_or(StopReason::EndTurn));
-        Completion {
-            parts: self.draft.take_parts(stop),
-            origin: Some(Origin {
-                provider: self.provider.clone(),
-                wire: Wire::Anthropic.name().to_owned(),
-                items,
-            }),
-            stop,
-            usage: self.usage,
-            model: std::mem::take(&mut self.model),
-        }
+        self.draft.complete(self.stop, items)
     }
+}
 
+impl Decoder {
     fn start(&mut self, index: u64, raw: &RawValue, events: &mut Vec<ProviderEvent>) {
-        let start: Map<String, Value> = serde_json::from_str(raw.get()).unwrap_or_default();
-        let mut citations = Vec::new();
-        let kind = match text(&start, "type") {
+        let start = Fields::read(raw);
+        let mut citations: Vec<Box<RawValue>> = Vec::new();
+        let kind = match start.text("type").as_str() {
             "text" => {
                 let at = self.draft.open_text(events);
-                self.draft.extend(at, text(&start, "text"), events);
-                if let Some(Value::Array(list)) = start.get("citations") {
-                    citations.extend(
-                        list.iter()
-                            .filter_map(|one| serde_json::value::to_raw_value(one).ok()),
-                    );
-                }
+                self.draft.extend(at, &start.text("text"), events);
+                let list = start.get("citations");
+                citations = list
+                    .and_then(|list| serde_json::from_str(list.get()).ok())
+                    .unwrap_or_default();
                 Kind::Text(at)
             }
             "thinking" => {
                 let at = self.draft.open_reasoning();
-                self.draft.extend(at, text(&start, "thinking"), events);
+                self.draft.extend(at, &start.text("thinking"), events);
                 Kind::Thinking {
                     at,
-                    signature: text(&start, "signature").to_owned(),
+                    signature: start.text("signature"),
                 }
             }
             "redacted_thinking" => {
                 let at = self.draft.open_reasoning();
-                self.draft.seal(at, None, Some(text(&start, "data").to_owned()));
+                self.draft.seal(at, None, Some(start.text("data")));
                 Kind::Opaque { input: String::new() }
             }
             "tool_use" => {
                 let at = self
                     .draft
-                    .open_call(text(&start, "id"), text(&start, "name"), events);
+                    .open_call(&start.text("id"), &start.text("name"), events);
                 Kind::ToolUse { at }
             }
             _ => Kind::Opaque { input: String::new() },
@@ -179,6 +170,7 @@ impl Decoder {
             start: raw.to_owned(),
             kind,
             citations,
+            is_open: true,
         });
     }
 
@@ -206,9 +198,10 @@ impl Decoder {
     }
 
     fn close(&mut self, index: u64, events: &mut Vec<ProviderEvent>) {
-        let Some(block) = self.blocks.iter().rev().find(|block| block.index == index) else {
+        let Some(block) = self.blocks.iter_mut().rev().find(|block| block.index == index) else {
             return;
         };
+        block.is_open = false;
         match &block.kind {
             Kind::Text(at) => self.draft.close(*at, events),
             Kind::Thinking { at, signature } => {
@@ -229,7 +222,7 @@ impl Decoder {
 
     /// Returns the block as it goes back to the provider, or `None` if the provider would refuse it.
     fn item(&self, block: &Block) -> Option<Box<RawValue>> {
-        let start: Map<String, Value> = serde_json::from_str(block.start.get()).unwrap_or_default();
+        let start = Fields::read(&block.start);
         match &block.kind {
             Kind::Text(at) => {
                 let text = self.draft.text(*at);
@@ -257,7 +250,7 @@ impl Decoder {
             Kind::ToolUse { at } => ObjectWriter::new()
                 .fields(&start, &["id", "name", "input"])
                 .field("id", self.draft.call_id(*at))
-                .field("name", tool_name(text(&start, "name")).as_ref())
+                .field("name", tool_name(&start.text("name")).as_ref())
                 .raw("input", &object_text(self.draft.text(*at)))
                 .finish(),
             Kind::Opaque { input } if input.is_empty() => Some(block.start.clone()),
@@ -271,7 +264,7 @@ impl Decoder {
     /// Takes over token counts. Later counts are totals, so they replace earlier ones.
     fn count(&mut self, counts: Option<Counts>) {
         let Some(counts) = counts else { return };
-        let usage = &mut self.usage;
+        let usage = &mut self.draft.usage;
         usage.input = counts.input_tokens.unwrap_or(usage.input);
         usage.output = counts.output_tokens.unwrap_or(usage.output);
         usage.cache_read = counts.cache_read_input_tokens.unwrap_or(usage.cache_read);

@@ -11,8 +11,8 @@ use windlass_core::provider::{Prefix, Request, ToolChoice};
 use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
-use crate::wire::encoder::{Encoder, Outgoing};
-use crate::wire::json::{append, field, object_text, tool_name};
+use crate::wire::encoder::{Encoder, Outgoing, choose_tool};
+use crate::wire::json::{append_item, field, object_text, push, tool_name};
 
 /// Asks the provider to cache everything up to and including this block.
 pub(crate) const MARKER: &[u8] = b",\"cache_control\":{\"type\":\"ephemeral\"}";
@@ -48,16 +48,14 @@ pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
             );
         }
     }
-    if !request.prefix.tools.is_empty() {
-        match &request.tool_choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => field(&mut out, "tool_choice", &json!({"type": "none"})),
-            ToolChoice::Required => field(&mut out, "tool_choice", &json!({"type": "any"})),
-            ToolChoice::Tool(name) => {
-                field(&mut out, "tool_choice", &json!({"type": "tool", "name": name}));
-            }
-        }
-    }
+    let (none, any) = (json!({"type": "none"}), json!({"type": "any"}));
+    choose_tool(
+        &mut out,
+        request,
+        none,
+        any,
+        |name| json!({"type": "tool", "name": name}),
+    );
     out
 }
 
@@ -104,7 +102,7 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
             // The API refuses a reply that ends in thinking, and a truncated reply may end that way.
             let last = items.iter().rposition(|item| !ItemHead::read(item).is_thinking());
             for item in items.iter().take(last.map_or(0, |last| last + 1)) {
-                push(&mut content, item);
+                append_item(&mut content, item);
             }
         }
         None => {
@@ -250,13 +248,6 @@ fn carried(image: &Binary) -> Block<'_> {
         data: &image.data,
     };
     Block::Image { source }
-}
-
-fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, block: &T) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    append(out, block);
 }
 
 /// Fields of an item that decide how it is sent.

@@ -1,12 +1,11 @@
 //! Assembles tool calls from fragments, matched by id or by index, whichever the server gets right.
 
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use windlass_core::provider::ProviderEvent;
 
 use super::chunk::Fragment;
 use crate::wire::draft::{At, Draft};
-use crate::wire::json::{ObjectWriter, is_object, object_text, tool_name};
+use crate::wire::json::{Fields, ObjectWriter, is_object, object_text, tool_name};
 
 /// Tool calls of one reply.
 #[derive(Debug, Default)]
@@ -20,7 +19,7 @@ struct Slot {
     name: String,
     at: Option<At>,
     early: String,
-    rest: Map<String, Value>,
+    rest: Fields,
 }
 
 impl Calls {
@@ -154,5 +153,36 @@ impl Slot {
 
     fn same_index(&self, index: Option<u64>) -> bool {
         index.is_none() || self.index.is_none() || self.index == index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Wire;
+    use crate::wire::ids::CallIds;
+
+    /// MSG-4, MSG-7: fields that a vendor adds to a call, and arguments sent as an object, keep every byte.
+    #[test]
+    fn calls_keep_their_form() {
+        let extra = r#"{"google": {"thought_signature":"\u00e9","n":1.10}}"#;
+        let arguments = r#"{"a" : 1.10, "b":"\udc41"}"#;
+        let fragment = format!(
+            r#"{{"id":"c1","function":{{"name":"f","arguments":{arguments}}},"extra_content":{extra}}}"#
+        );
+        let mut draft = Draft::new(CallIds::new(Default::default(), Wire::Chat, false));
+        let mut calls = Calls::default();
+        calls.take(
+            serde_json::from_str(&fragment).expect("a fragment"),
+            &mut draft,
+            &mut Vec::new(),
+        );
+        let item = calls.items(&draft).remove(0);
+        assert!(item.get().contains(extra), "{item}");
+        assert!(item.get().contains(r#"\"_raw\":"#), "{item}");
+        let parts = draft.take_parts(windlass_core::provider::StopReason::ToolUse);
+        assert!(
+            matches!(parts.as_slice(), [windlass_core::message::Part::ToolCall(call)] if call.input == arguments)
+        );
     }
 }

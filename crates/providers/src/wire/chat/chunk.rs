@@ -1,8 +1,13 @@
 //! Fields of a chat stream chunk, parsed as tolerantly as servers write them.
 
-use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+use serde_json::value::RawValue;
+use windlass_core::json::lenient;
 use windlass_core::model::Usage;
+
+use crate::wire::json::Fields;
 
 #[derive(Deserialize)]
 pub(super) struct Chunk {
@@ -27,26 +32,43 @@ pub(super) struct Delta {
     content: Option<Value>,
     reasoning_content: Option<Value>,
     reasoning: Option<Value>,
-    pub(super) reasoning_details: Option<Vec<Value>>,
+    pub(super) reasoning_details: Option<Vec<Box<RawValue>>>,
     pub(super) refusal: Option<String>,
     pub(super) tool_calls: Option<Vec<Fragment>>,
 }
 
 /// A piece of a tool call.
-#[derive(Deserialize)]
 pub(super) struct Fragment {
     pub(super) index: Option<u64>,
     pub(super) id: Option<String>,
     pub(super) function: Option<Function>,
     /// Other fields the vendor sent with the call, such as a thought signature it wants back.
-    #[serde(flatten)]
-    pub(super) rest: Map<String, Value>,
+    pub(super) rest: Fields,
+}
+
+impl<'de> Deserialize<'de> for Fragment {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut rest = Fields::deserialize(deserializer)?;
+        Ok(Self {
+            index: taken(&mut rest, "index")?,
+            id: taken(&mut rest, "id")?,
+            function: taken(&mut rest, "function")?,
+            rest,
+        })
+    }
+}
+
+fn taken<T: DeserializeOwned, E: Error>(fields: &mut Fields, name: &str) -> Result<Option<T>, E> {
+    match fields.take(name) {
+        Some(value) => serde_json::from_str(value.get()).map_err(E::custom),
+        None => Ok(None),
+    }
 }
 
 #[derive(Deserialize)]
 pub(super) struct Function {
     pub(super) name: Option<String>,
-    arguments: Option<Value>,
+    arguments: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -115,10 +137,12 @@ impl Delta {
 impl Function {
     /// Returns the arguments as text; some servers send the object itself.
     pub(super) fn arguments(&self) -> String {
-        match &self.arguments {
-            Some(Value::String(text)) => text.clone(),
-            None | Some(Value::Null) => String::new(),
-            Some(value) => value.to_string(),
+        let Some(arguments) = self.arguments.as_deref().map(RawValue::get) else {
+            return String::new();
+        };
+        match arguments.starts_with('"').then(|| lenient(arguments)) {
+            Some(Value::String(text)) => text,
+            _ => arguments.to_owned(),
         }
     }
 }

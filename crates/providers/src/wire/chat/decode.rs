@@ -1,25 +1,22 @@
 //! Replies of Chat Completions.
 
-use serde_json::Value;
 use serde_json::value::RawValue;
-use windlass_core::message::Origin;
-use windlass_core::model::Usage;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
 
 use super::assemble::Calls;
 use super::chunk::{Chunk, Delta};
+use super::details::Details;
 use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
 use crate::wire::json::ObjectWriter;
 use crate::wire::quirks::ReasoningEcho;
-use crate::wire::reply::EventError;
+use crate::wire::reply::{Decode, EventError};
 
 /// Assembles one reply from its chunks.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    provider: String,
     echo: ReasoningEcho,
     draft: Draft,
     calls: Calls,
@@ -27,8 +24,6 @@ pub(crate) struct Decoder {
     open: Option<(Speech, At)>,
     /// All text and reasoning so far, for the message that goes back.
     said: Said,
-    model: String,
-    usage: Usage,
     stop: Option<StopReason>,
     over: bool,
 }
@@ -43,35 +38,34 @@ enum Speech {
 struct Said {
     text: String,
     reasoning: String,
-    details: Vec<Value>,
+    details: Details,
 }
 
 impl Decoder {
     pub(crate) fn new(provider: &str, echo: ReasoningEcho, ids: CallIds) -> Self {
         Self {
-            provider: provider.to_owned(),
             echo,
-            draft: Draft::new(ids),
+            draft: Draft::new(Wire::Chat, provider, ids),
             calls: Calls::default(),
             open: None,
             said: Said::default(),
-            model: String::new(),
-            usage: Usage::default(),
             stop: None,
             over: false,
         }
     }
+}
 
-    pub(crate) fn is_over(&self) -> bool {
+impl Decode for Decoder {
+    fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Returns true if the reply is complete, even if the stream never sent its last event.
-    pub(crate) fn is_finished(&self) -> bool {
+    fn is_finished(&self) -> bool {
+        // Chat servers omit their last event so often that the finish reason has to suffice.
         self.stop.is_some() || (self.over && !self.is_empty())
     }
 
-    pub(crate) fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
+    fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
         if data.trim() == "[DONE]" {
             self.over = true;
             return Ok(());
@@ -85,8 +79,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a reply that came in one piece.
-    pub(crate) fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
+    fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
         let chunk: Chunk = serde_json::from_str(body).map_err(|_| failure::not_a_reply(body))?;
         let is_reply = chunk.choices.as_ref().is_some_and(|choices| !choices.is_empty());
         if !is_reply || chunk.error.as_ref().is_some_and(|error| !error.is_null()) {
@@ -98,30 +91,21 @@ impl Decoder {
         Ok(())
     }
 
-    pub(crate) fn complete(&mut self, events: &mut Vec<ProviderEvent>) -> Completion {
+    fn complete(&mut self, events: &mut Vec<ProviderEvent>) -> Completion {
         self.close_speech(events);
         self.calls.close(&mut self.draft, events);
         let items = self.item().into_iter().collect();
-        let stop = self.draft.settle(self.stop.unwrap_or(StopReason::EndTurn));
-        Completion {
-            parts: self.draft.take_parts(stop),
-            origin: Some(Origin {
-                provider: self.provider.clone(),
-                wire: Wire::Chat.name().to_owned(),
-                items,
-            }),
-            stop,
-            usage: self.usage,
-            model: std::mem::take(&mut self.model),
-        }
+        self.draft.complete(self.stop, items)
     }
+}
 
+impl Decoder {
     fn chunk(&mut self, chunk: Chunk, events: &mut Vec<ProviderEvent>) {
-        if self.model.is_empty() {
-            self.model = chunk.model.unwrap_or_default();
+        if self.draft.model.is_empty() {
+            self.draft.model = chunk.model.unwrap_or_default();
         }
         if let Some(counts) = chunk.usage {
-            self.usage = counts.usage();
+            self.draft.usage = counts.usage();
         }
         // We never ask for more than one choice.
         let choices = chunk.choices.unwrap_or_default();
@@ -130,7 +114,7 @@ impl Decoder {
             .filter(|choice| choice.index.unwrap_or(0) == 0)
         {
             if let Some(counts) = choice.usage {
-                self.usage = counts.usage();
+                self.draft.usage = counts.usage();
             }
             if let Some(delta) = choice.delta.or(choice.message) {
                 self.delta(delta, events);
@@ -150,7 +134,7 @@ impl Decoder {
             self.stop = Some(StopReason::Refusal);
         }
         for detail in delta.reasoning_details.unwrap_or_default() {
-            self.said.detail(detail);
+            self.said.details.add(detail);
         }
         for fragment in delta.tool_calls.unwrap_or_default() {
             self.close_speech(events);
@@ -207,7 +191,7 @@ impl Decoder {
                 object = object.field("reasoning_content", &self.said.reasoning);
             }
             ReasoningEcho::Details if !self.said.details.is_empty() => {
-                object = object.field("reasoning_details", &self.said.details);
+                object = object.field("reasoning_details", &self.said.details.items());
             }
             _ => {}
         }
@@ -215,33 +199,6 @@ impl Decoder {
             object = object.field("tool_calls", &calls);
         }
         object.finish()
-    }
-}
-
-impl Said {
-    /// Adds a reasoning detail. Details arrive token by token; pieces of one block are joined again.
-    fn detail(&mut self, detail: Value) {
-        let same = |a: &Value, b: &Value| a.get("type") == b.get("type") && a.get("index") == b.get("index");
-        let Some(last) = self.details.last_mut().filter(|last| same(last, &detail)) else {
-            self.details.push(detail);
-            return;
-        };
-        let (Value::Object(last), Value::Object(new)) = (last, detail) else {
-            return;
-        };
-        for (name, value) in new {
-            match (last.get_mut(&name), value) {
-                (Some(Value::String(text)), Value::String(piece))
-                    if matches!(name.as_str(), "text" | "summary" | "data") =>
-                {
-                    text.push_str(&piece);
-                }
-                (_, Value::Null) => {}
-                (_, value) => {
-                    last.insert(name, value);
-                }
-            }
-        }
     }
 }
 

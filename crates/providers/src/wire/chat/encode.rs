@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use windlass_core::message::Role;
-use windlass_core::provider::{Prefix, Request, ToolChoice};
+use windlass_core::provider::{Prefix, Request};
 use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
-use crate::wire::encoder::{Encoder, Outgoing};
-use crate::wire::json::{append, field, object_text, tool_name};
+use crate::wire::encoder::{Encoder, Outgoing, choose_tool};
+use crate::wire::json::{append, append_item, field, object_text, push, tool_name};
 use crate::wire::quirks::MaxTokensField;
 
 pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
@@ -34,20 +34,13 @@ pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
     if encoder.quirks.cache_key {
         field(&mut out, "prompt_cache_key", request.session.as_str());
     }
-    if !request.prefix.tools.is_empty() {
-        match &request.tool_choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => field(&mut out, "tool_choice", "none"),
-            ToolChoice::Required => field(&mut out, "tool_choice", "required"),
-            ToolChoice::Tool(name) => {
-                field(
-                    &mut out,
-                    "tool_choice",
-                    &json!({"type": "function", "function": {"name": name}}),
-                );
-            }
-        }
-    }
+    choose_tool(
+        &mut out,
+        request,
+        "none",
+        "required",
+        |name| json!({"type": "function", "function": {"name": name}}),
+    );
     out
 }
 
@@ -100,7 +93,7 @@ pub(crate) fn message(outgoing: &Outgoing<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     if let Some(items) = outgoing.items {
         for item in items {
-            push(&mut out, item);
+            append_item(&mut out, item);
         }
         return out;
     }
@@ -233,13 +226,6 @@ fn carried(mime: &str, data: &str) -> Block<'static> {
     Block::ImageUrl {
         image_url: ImageUrl { url, detail: None },
     }
-}
-
-fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, message: &T) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    append(out, message);
 }
 
 #[derive(Serialize)]

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use windlass_core::message::Origin;
+use windlass_core::json::repaired;
 use windlass_core::model::Usage;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent, StopReason};
 
@@ -11,18 +11,15 @@ use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
-use crate::wire::json::{ObjectWriter, is_object, object_text, text, tool_name};
-use crate::wire::reply::EventError;
+use crate::wire::json::{Fields, ObjectWriter, is_sound_object, object_text, text, tool_name};
+use crate::wire::reply::{Decode, EventError};
 
 /// Assembles one reply from its events.
 #[derive(Debug)]
 pub(crate) struct Decoder {
-    provider: String,
     draft: Draft,
     open: Vec<Slot>,
     items: Vec<(u64, Box<RawValue>)>,
-    model: String,
-    usage: Usage,
     stop: Option<StopReason>,
     refused: bool,
 }
@@ -46,22 +43,21 @@ enum Kind {
 impl Decoder {
     pub(crate) fn new(provider: &str, ids: CallIds) -> Self {
         Self {
-            provider: provider.to_owned(),
-            draft: Draft::new(ids),
+            draft: Draft::new(Wire::Responses, provider, ids),
             open: Vec::new(),
             items: Vec::new(),
-            model: String::new(),
-            usage: Usage::default(),
             stop: None,
             refused: false,
         }
     }
+}
 
-    pub(crate) fn is_over(&self) -> bool {
+impl Decode for Decoder {
+    fn is_over(&self) -> bool {
         self.stop.is_some()
     }
 
-    pub(crate) fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
+    fn event(&mut self, data: &str, events: &mut Vec<ProviderEvent>) -> Result<(), EventError> {
         if data.trim() == "[DONE]" {
             return Ok(());
         }
@@ -72,10 +68,12 @@ impl Decoder {
         // Not every delta is text; the others do not concern us.
         let delta: Option<String> = event
             .delta
-            .and_then(|delta| serde_json::from_str(delta.get()).ok());
+            .and_then(|delta| serde_json::from_str(&repaired(delta.get())).ok());
         let delta = delta.as_deref().unwrap_or_default();
         match event.r#type.as_str() {
-            "response.output_item.added" => self.added(output, event.item, events),
+            "response.output_item.added" if self.added(output, event.item, events) => {
+                return Err(EventError::Failed(failure::ambiguous(output)));
+            }
             "response.output_text.delta" => {
                 let at = self.slot(output, content, Kind::Text, events);
                 self.draft.extend(at, delta, events);
@@ -105,6 +103,9 @@ impl Decoder {
             }
             "response.output_item.done" => {
                 if let Some(item) = event.item {
+                    if self.added(output, Some(item), events) {
+                        return Err(EventError::Failed(failure::ambiguous(output)));
+                    }
                     self.done(output, item, events);
                 }
             }
@@ -119,8 +120,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Takes a reply that came in one piece.
-    pub(crate) fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
+    fn whole(&mut self, body: &str, events: &mut Vec<ProviderEvent>) -> Result<(), ProviderError> {
         let response: Response<'_> = serde_json::from_str(body).map_err(|_| failure::not_a_reply(body))?;
         if response.output.is_none() || response.status.as_deref() == Some("failed") {
             return Err(failure::not_a_reply(body));
@@ -129,50 +129,43 @@ impl Decoder {
         Ok(())
     }
 
-    pub(crate) fn complete(&mut self) -> Completion {
+    fn complete(&mut self, _: &mut Vec<ProviderEvent>) -> Completion {
         self.items.sort_by_key(|(output, _)| *output);
         let items = std::mem::take(&mut self.items)
             .into_iter()
             .map(|(_, item)| item)
             .collect();
-        let said = if self.refused {
-            Some(StopReason::Refusal)
-        } else {
-            self.stop
-        };
-        let stop = self.draft.settle(said.unwrap_or(StopReason::EndTurn));
-        Completion {
-            parts: self.draft.take_parts(stop),
-            origin: Some(Origin {
-                provider: self.provider.clone(),
-                wire: Wire::Responses.name().to_owned(),
-                items,
-            }),
-            stop,
-            usage: self.usage,
-            model: std::mem::take(&mut self.model),
-        }
+        let stop = self.refused.then_some(StopReason::Refusal).or(self.stop);
+        self.draft.complete(stop, items)
     }
+}
 
-    fn added(&mut self, output: u64, item: Option<&RawValue>, events: &mut Vec<ProviderEvent>) {
-        let item: Item = item
-            .and_then(|item| serde_json::from_str(item.get()).ok())
-            .unwrap_or_default();
-        if item.r#type == "function_call" && self.find(output, 0, Kind::Call).is_none() {
-            let id = item.call_id.unwrap_or_default();
-            let at = self.draft.open_call(&id, &item.name.unwrap_or_default(), events);
-            self.open.push(Slot {
-                output,
-                content: 0,
-                kind: Kind::Call,
-                at,
-            });
+impl Decoder {
+    /// Starts an item. Returns true if another call has its place.
+    fn added(&mut self, output: u64, item: Option<&RawValue>, events: &mut Vec<ProviderEvent>) -> bool {
+        let item: Item = item.map(Item::read).unwrap_or_default();
+        if item.r#type != "function_call" {
+            return false;
         }
+        let name = item.name.unwrap_or_default();
+        if let Some(slot) = self.find(output, 0, Kind::Call) {
+            let known = self.draft.call_name(slot.at);
+            return !known.is_empty() && !name.is_empty() && known != name;
+        }
+        let id = item.call_id.unwrap_or_default();
+        let at = self.draft.open_call(&id, &name, events);
+        self.open.push(Slot {
+            output,
+            content: 0,
+            kind: Kind::Call,
+            at,
+        });
+        false
     }
 
     /// Finishes an item. It is stored as it came; text that no delta has sent yet is sent now.
     fn done(&mut self, output: u64, raw: &RawValue, events: &mut Vec<ProviderEvent>) {
-        let item: Item = serde_json::from_str(raw.get()).unwrap_or_default();
+        let item = Item::read(raw);
         let mut kept = raw.to_owned();
         match item.r#type.as_str() {
             "function_call" => {
@@ -231,12 +224,11 @@ impl Decoder {
         let id = self.draft.call_id(at);
         let arguments = item.arguments.as_deref().unwrap_or_default();
         let name = item.name.as_deref().unwrap_or_default();
-        if item.call_id.as_deref() == Some(id) && is_object(arguments) && tool_name(name) == name {
+        if item.call_id.as_deref() == Some(id) && is_sound_object(arguments) && tool_name(name) == name {
             return None;
         }
-        let fields: Map<String, Value> = serde_json::from_str(raw.get()).ok()?;
         ObjectWriter::new()
-            .fields(&fields, &["call_id", "name", "arguments"])
+            .fields(&Fields::read(raw), &["call_id", "name", "arguments"])
             .field("call_id", id)
             .field("name", tool_name(name).as_ref())
             .field("arguments", object_text(arguments).as_ref())
@@ -250,7 +242,7 @@ impl Decoder {
                 self.done(output, item, events);
             }
         }
-        self.model = response.model.unwrap_or_default();
+        self.draft.model = response.model.unwrap_or_default();
         if let Some(counts) = response.usage {
             let input = counts.input_tokens.unwrap_or(0);
             let cached = counts
@@ -258,7 +250,7 @@ impl Decoder {
                 .and_then(|details| details.cached_tokens);
             let cache_read = cached.unwrap_or(0).min(input);
             let output = counts.output_tokens.unwrap_or(0);
-            self.usage = Usage {
+            self.draft.usage = Usage {
                 input: input - cache_read,
                 output,
                 cache_read,
@@ -366,4 +358,10 @@ struct Item {
     encrypted_content: Option<String>,
     content: Option<Vec<Map<String, Value>>>,
     summary: Option<Vec<Map<String, Value>>>,
+}
+
+impl Item {
+    fn read(raw: &RawValue) -> Self {
+        serde_json::from_str(&repaired(raw.get())).unwrap_or_default()
+    }
 }

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use windlass_core::message::{Role, ToolResult};
-use windlass_core::provider::{Prefix, Request, ToolChoice};
+use windlass_core::provider::{Prefix, Request};
 use windlass_core::tool::ToolSpec;
 
 use crate::wire::content::{Content, contents, result_images, result_text, sent_role};
-use crate::wire::encoder::{Encoder, Outgoing};
-use crate::wire::json::{append, field, object_text, tool_name};
+use crate::wire::encoder::{Encoder, Outgoing, choose_tool};
+use crate::wire::json::{append_item, field, object_text, push, tool_name};
 
 pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
     let mut out = b"{".to_vec();
@@ -36,20 +36,13 @@ pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
     if encoder.quirks.cache_key {
         field(&mut out, "prompt_cache_key", request.session.as_str());
     }
-    if !request.prefix.tools.is_empty() {
-        match &request.tool_choice {
-            ToolChoice::Auto => {}
-            ToolChoice::None => field(&mut out, "tool_choice", "none"),
-            ToolChoice::Required => field(&mut out, "tool_choice", "required"),
-            ToolChoice::Tool(name) => {
-                field(
-                    &mut out,
-                    "tool_choice",
-                    &json!({"type": "function", "name": name}),
-                );
-            }
-        }
-    }
+    choose_tool(
+        &mut out,
+        request,
+        "none",
+        "required",
+        |name| json!({"type": "function", "name": name}),
+    );
     out
 }
 
@@ -117,7 +110,7 @@ fn verbatim(out: &mut Vec<u8>, items: &[Box<RawValue>], reasons: bool) {
         let reasoning = head.r#type == "reasoning";
         let usable = reasons && head.encrypted_content.is_some() && Some(index) < last;
         if !reasoning || usable {
-            push(out, item);
+            append_item(out, item);
         }
     }
 }
@@ -189,13 +182,6 @@ fn push_message(out: &mut Vec<u8>, assistant: bool, blocks: &mut Vec<Block<'_>>)
         let role = if assistant { "assistant" } else { "user" };
         push(out, &Item::Message { role, content });
     }
-}
-
-fn push<T: Serialize + ?Sized>(out: &mut Vec<u8>, item: &T) {
-    if !out.is_empty() {
-        out.push(b',');
-    }
-    append(out, item);
 }
 
 /// Fields of an item that decide how it is sent.

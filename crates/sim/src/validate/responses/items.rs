@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::seal;
 use crate::validate::fields::{
-    Check, Kind, Null, array, fail, image_url, join, keys, not_blank, object, text, tool_name,
+    Check, Kind, Null, call_id, each_part, fail, image_url, join, keys, not_blank, object, text, tool_name,
 };
 
 /// Maximum length of a call id.
@@ -165,7 +165,7 @@ fn call<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>) -> Che
     walk.model_speaks(path)?;
     walk.reasoning = None;
     item_id(path, map, "fc")?;
-    let id = call_id(path, map)?;
+    let id = call_id(path, map, "call_id", LONGEST_ID)?;
     tool_name(&join(path, "name"), text(path, map, "name")?)?;
     if !map.get("arguments").is_some_and(Value::is_string) {
         return fail(join(path, "arguments"), "field required");
@@ -187,7 +187,7 @@ fn output<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>) -> C
     ];
     keys(path, map, &known, Null::Absent)?;
     walk.reasoning_done()?;
-    let id = call_id(path, map)?;
+    let id = call_id(path, map, "call_id", LONGEST_ID)?;
     let Some(position) = walk.open.iter().position(|open| *open == id) else {
         return fail(
             path,
@@ -200,23 +200,12 @@ fn output<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>) -> C
         None | Some(Value::Null) => fail(join(path, "output"), "field required"),
         // A tool may print nothing.
         Some(Value::String(_)) => Ok(()),
-        Some(parts) => each_part(
+        Some(parts) => check_parts(
             &join(path, "output"),
             parts,
             &["input_text", "input_image", "input_file"],
         ),
     }
-}
-
-fn call_id<'v>(path: &str, map: &'v Map<String, Value>) -> Result<&'v str, crate::validate::Violation> {
-    let id = text(path, map, "call_id")?;
-    if id.len() > LONGEST_ID {
-        return fail(
-            join(path, "call_id"),
-            format!("is longer than {LONGEST_ID} characters"),
-        );
-    }
-    Ok(id)
 }
 
 /// Checks that the id of an item, if given, has the prefix of its kind.
@@ -235,35 +224,17 @@ fn content(path: &str, map: &Map<String, Value>, allowed: &[&str]) -> Check {
     match map.get("content") {
         None | Some(Value::Null) => fail(path, "field required"),
         Some(Value::String(text)) => not_blank(&path, text),
-        Some(parts) => each_part(&path, parts, allowed),
+        Some(parts) => check_parts(&path, parts, allowed),
     }
 }
 
-fn each_part(path: &str, parts: &Value, allowed: &[&str]) -> Check {
-    let parts = array(path, parts)?;
-    if parts.is_empty() {
-        return fail(path, "must not be an empty array");
-    }
-    for (index, part) in parts.iter().enumerate() {
-        let path = format!("{path}[{index}]");
-        let part = object(&path, part)?;
-        let kind = text(&path, part, "type")?;
-        if !allowed.contains(&kind) {
-            return fail(
-                join(&path, "type"),
-                format!("`{kind}` is not allowed here, only {}", allowed.join(", ")),
-            );
+fn check_parts(path: &str, parts: &Value, allowed: &[&str]) -> Check {
+    each_part(path, parts, allowed, |path, kind, part| match kind {
+        "input_text" | "output_text" => not_blank(&join(path, "text"), text(path, part, "text")?),
+        "refusal" => not_blank(&join(path, "refusal"), text(path, part, "refusal")?),
+        "input_image" if part.get("file_id").is_none() => {
+            image_url(&join(path, "image_url"), text(path, part, "image_url")?)
         }
-        match kind {
-            "input_text" | "output_text" => {
-                not_blank(&join(&path, "text"), text(&path, part, "text")?)?;
-            }
-            "refusal" => not_blank(&join(&path, "refusal"), text(&path, part, "refusal")?)?,
-            "input_image" if part.get("file_id").is_none() => {
-                image_url(&join(&path, "image_url"), text(&path, part, "image_url")?)?;
-            }
-            _ => {}
-        }
-    }
-    Ok(())
+        _ => Ok(()),
+    })
 }

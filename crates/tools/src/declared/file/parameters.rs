@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use windlass_yaml::{Data, Node, TableEntry};
+
 use super::super::check;
 use super::super::parameter::{Bounds, Kind, Parameter, Pattern};
 use super::super::reader::{Reader, join};
-use super::super::tree::{Data, Entry, Node};
 
 const COMMON_KEYS: &[&str] = &["type", "description", "optional"];
 const TEXT_KEYS: &[&str] = &["enum", "pattern", "max_length", "maxLength", "allow_leading_dash"];
@@ -52,7 +53,7 @@ impl Reader<'_> {
         parameters
     }
 
-    fn parameter(&mut self, field: &str, entry: &Entry) -> Option<Parameter> {
+    fn parameter(&mut self, field: &str, entry: &TableEntry) -> Option<Parameter> {
         let node = &entry.value;
         let all: Vec<&str> = [COMMON_KEYS, TEXT_KEYS, &["min", "max"]].concat();
         let declared = match &node.data {

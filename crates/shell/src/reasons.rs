@@ -1,0 +1,180 @@
+//! Plain reasons why a command needs approval, for the person who is asked.
+
+use super::word::Word;
+use super::{Analysis, SimpleCommand};
+use windlass_core::tool::Category;
+
+/// Programs and the reason to ask about them.
+const PROGRAMS: &[(&str, &str)] = &[
+    ("rm rmdir unlink shred", "it deletes files"),
+    ("truncate", "it cuts files"),
+    (
+        "dd wipefs mkswap fdisk sfdisk parted gdisk cfdisk debugfs tune2fs cryptsetup mdadm",
+        "it overwrites files or disks",
+    ),
+    ("kill pkill killall skill xkill fuser", "it ends other programs"),
+    (
+        "shutdown reboot halt poweroff init telinit",
+        "it stops the machine",
+    ),
+    (
+        "sudo doas su pkexec runuser setpriv chroot unshare nsenter",
+        "it runs a command with other privileges",
+    ),
+    (
+        "chown chgrp setcap setfacl chattr",
+        "it changes who may use files",
+    ),
+    (
+        "docker podman docker-compose nerdctl lxc vagrant virsh",
+        "it works with containers or machines, which the sandbox does not confine",
+    ),
+    ("kubectl helm", "it works on a cluster"),
+    (
+        "terraform ansible ansible-playbook aws gcloud az",
+        "it works on remote systems",
+    ),
+    (
+        "systemctl service initctl loginctl crontab at batch",
+        "it changes the services or jobs of this machine",
+    ),
+    ("journalctl", "it reads or changes the system's log"),
+    (
+        "mount umount losetup swapon swapoff modprobe insmod rmmod sysctl",
+        "it changes the running system",
+    ),
+    (
+        "iptables ip6tables nft ufw firewall-cmd ip ifconfig route nmcli",
+        "it changes the network of this machine",
+    ),
+    (
+        "useradd userdel usermod groupadd groupdel passwd chpasswd visudo chsh chfn",
+        "it changes the accounts of this machine",
+    ),
+    (
+        "ssh-keygen ssh-add ssh-copy-id gpg",
+        "it uses or changes your keys",
+    ),
+    ("gh glab", "it acts on your account on a server"),
+    ("mysql psql mongo redis-cli", "it works on a database"),
+    ("open xdg-open osascript", "it opens another program"),
+    ("mail sendmail", "it sends mail"),
+    (
+        "apt apt-get aptitude dpkg dnf yum rpm zypper pacman apk brew port snap flatpak nix-env",
+        "it installs or removes software on this machine",
+    ),
+];
+
+/// Subcommands of `git` and the reason to ask about them.
+const GIT: &[(&str, &str)] = &[
+    ("push", "it changes the remote repository"),
+    (
+        "fetch pull clone ls-remote submodule",
+        "it contacts a remote repository",
+    ),
+    ("clean", "it deletes untracked files"),
+    ("reset", "it discards uncommitted changes"),
+    ("checkout switch restore", "it discards uncommitted changes"),
+    ("rm", "it deletes files"),
+    ("filter-branch filter-repo update-ref", "it rewrites the history"),
+    ("gc prune reflog", "it removes what could restore lost commits"),
+    ("config", "it changes the settings of git, which can run programs"),
+    (
+        "branch tag stash worktree remote notes",
+        "it removes or replaces branches, tags, stashes or remotes",
+    ),
+    ("bisect difftool mergetool hook", "it runs other programs"),
+    ("send-email", "it sends mail"),
+];
+
+impl Analysis {
+    /// Returns the reasons to ask about a command line that needs approval, each a clause with "it" as its
+    /// subject. Empty if it needs none.
+    pub fn reasons(&self) -> Vec<String> {
+        if self.category != Category::Admin {
+            return Vec::new();
+        }
+        let mut reasons: Vec<String> = Vec::new();
+        for command in &self.commands {
+            if let Some(reason) = reason(command)
+                && !reasons.iter().any(|known| known == reason)
+            {
+                reasons.push(reason.to_owned());
+            }
+        }
+        if reasons.is_empty() && self.leaves_directory() {
+            reasons.push("it works in another folder than this one".to_owned());
+        }
+        reasons
+    }
+
+    fn leaves_directory(&self) -> bool {
+        let is_below = |folder: &Option<String>| folder.as_deref().is_some_and(super::builtins::is_below);
+        !self.folders.iter().all(is_below)
+    }
+}
+
+fn reason(command: &SimpleCommand) -> Option<&'static str> {
+    let program = command.program.as_deref()?;
+    let arguments = command.words.get(1..).unwrap_or_default();
+    match program {
+        "git" => git(arguments),
+        "find" | "gfind" | "bfs" if has(arguments, "-delete") => Some("it deletes files"),
+        "chmod" => Some("it changes who may use files"),
+        "rg" | "fd" | "fdfind" | "sort" | "ag" | "bat" | "less" | "more" => {
+            Some("its options can run other programs")
+        }
+        _ if program.starts_with("mkfs") => Some("it overwrites files or disks"),
+        _ => listed(PROGRAMS, program),
+    }
+}
+
+fn git(arguments: &[Word]) -> Option<&'static str> {
+    let words = arguments.iter().filter_map(Word::value);
+    let subcommand = words
+        .filter(|word| !word.starts_with('-'))
+        .find_map(|word| listed(GIT, word));
+    subcommand.or(Some("git may run other programs for it"))
+}
+
+fn has(arguments: &[Word], word: &str) -> bool {
+    arguments.iter().any(|argument| argument.value() == Some(word))
+}
+
+fn listed(table: &[(&str, &'static str)], word: &str) -> Option<&'static str> {
+    let row = table
+        .iter()
+        .find(|(names, _)| names.split_whitespace().any(|name| name == word));
+    row.map(|(_, reason)| *reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Blocklist, analyse};
+
+    /// SAFE-5: whoever is asked about a command is told why in plain words.
+    #[test]
+    fn every_question_has_a_reason() {
+        for (command, expected) in [
+            ("git reset --hard", "it discards uncommitted changes"),
+            ("git -C . reset --hard HEAD~1", "it discards uncommitted changes"),
+            ("git clean -fdx", "it deletes untracked files"),
+            ("docker run x", "it works with containers"),
+            ("find . -name x -delete", "it deletes files"),
+            ("kill -9 1", "it ends other programs"),
+            ("git branch -D x", "it removes or replaces branches"),
+            ("systemctl restart x", "it changes the services"),
+            ("cd /etc && touch x", "it works in another folder"),
+            ("git config core.pager x", "it changes the settings of git"),
+            ("git checkout -f", "it discards uncommitted changes"),
+        ] {
+            let reasons = analyse(command, &Blocklist::new::<&str>([])).reasons();
+            assert!(
+                reasons.iter().any(|reason| reason.starts_with(expected)),
+                "{command}: {reasons:?}"
+            );
+        }
+        assert_eq!(analyse("git status", &Blocklist::default()).reasons(), [""; 0]);
+        assert_eq!(analyse("git reset x", &Blocklist::default()).reasons(), [""; 0]);
+    }
+}
