@@ -580,6 +580,7 @@ async fn what_was_given_up_is_not_done_later() {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
+        confirmed: false,
         places: Arc::default(),
     };
     cx.cancel.cancel();

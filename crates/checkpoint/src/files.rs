@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::collections::HashMap;
-use std::fs;
-use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -148,7 +149,13 @@ impl Files {
         )?;
         let about = self.folder.join("workspace");
         if !about.exists() {
-            fs::write(about, root.display().to_string())?;
+            let mut file = File::options()
+                .write(true)
+                .create(true)
+                .truncate(true)
+                .mode(0o600)
+                .open(about)?;
+            file.write_all(root.as_os_str().as_bytes())?;
         }
         let tree = Arc::new(tree);
         state.tree = Some(Arc::clone(&tree));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
-use windlass_sandbox::folder;
+use windlass_sandbox::{folder, is_placeholder};
 
 use super::index::{Folder, Stat};
 use super::tree::{Tree, stat};
@@ -115,6 +115,9 @@ pub(super) fn stamp(
         Err(Errno::NOENT) => return Ok(None),
         Err(error) => return Err(error.into()),
     };
+    if is_placeholder(&data) {
+        return Ok(None);
+    }
     let found = stat(&data);
     let Some(watch) = watch.filter(|_| data.st_nlink > 1 && found.kind() == FileType::RegularFile) else {
         return Ok(Some((comparable(found), Added::Known)));

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -54,7 +54,10 @@ impl Packs {
     }
 
     fn begin(&self) -> io::Result<File> {
-        fs::create_dir_all(&self.folder)?;
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.folder)?;
         let name = format!("{}.pack", uuid::Uuid::now_v7());
         let mut file = File::options()
             .append(true)

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use super::index::Stat;
 use super::node::{Bytes, Digest, Node, Skip};
 use super::pack::Packs;
-use windlass_sandbox::{Roots, folder};
+use windlass_sandbox::{Roots, folder, is_placeholder};
 
 /// Folders in which version control keeps its own state. They are not covered by undo.
 const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
@@ -147,6 +147,9 @@ impl Tree {
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
+        if is_placeholder(&data) {
+            return Ok(None);
+        }
         let stat = stat(&data);
         Ok(match stat.kind() {
             FileType::Directory => Some(Node::Folder {

@@ -151,6 +151,9 @@ pub(crate) enum Command {
         /// Do not connect to anything
         #[arg(long)]
         offline: bool,
+        /// Show what is denied and protected in this folder, what this machine enforces, and what is not covered
+        #[arg(long)]
+        security: bool,
     },
     /// Run the simulated model as a server
     Sim {
@@ -248,6 +251,10 @@ pub(crate) struct ExecOptions {
 
     #[command(flatten)]
     pub(crate) session: SessionOptions,
+
+    /// Work in your home folder, or in a folder above it, without a question
+    #[arg(long)]
+    pub(crate) allow_home: bool,
 
     /// Permission mode: plan, ask, edits, auto, full or unattended
     #[arg(long, value_name = "MODE")]
@@ -420,6 +427,9 @@ pub(crate) enum ToolsCommand {
         /// Arguments of the tool, as JSON
         #[arg(default_value = "{}")]
         arguments: String,
+        /// Approve the call, even if it changes files that other programs run by themselves
+        #[arg(long)]
+        yes: bool,
         #[command(flatten)]
         settings: SettingsOptions,
     },

@@ -101,9 +101,11 @@ fn folder(keep: Option<&Path>) -> Result<(PathBuf, Option<tempfile::TempDir>), P
             Ok((std::fs::canonicalize(path).map_err(failed)?, None))
         }
         None => {
+            let cache = environment::folders()?.cache;
+            std::fs::create_dir_all(&cache).map_err(failed)?;
             let temporary = tempfile::Builder::new()
                 .prefix("windlass-demo-")
-                .tempdir()
+                .tempdir_in(std::fs::canonicalize(cache).map_err(failed)?)
                 .map_err(failed)?;
             Ok((temporary.path().to_owned(), Some(temporary)))
         }

@@ -143,11 +143,9 @@ impl Desktop for Machine {
             (Some(rest), Some(home)) => Path::new(&home).join(rest),
             _ => PathBuf::from(path),
         };
-        let metadata = tokio::fs::metadata(&path).await.ok()?;
-        if !metadata.is_file() || metadata.len() > MAX_IMAGE {
-            return None;
-        }
-        let data = tokio::fs::read(&path).await.ok()?;
+        let read = path.clone();
+        let data = tokio::task::spawn_blocking(move || windlass_sandbox::read_regular(&read, MAX_IMAGE));
+        let data = data.await.ok()?.ok()?;
         let name = path.file_name()?.to_string_lossy().into_owned();
         Some(Image {
             media_type: media_type(&data)?.to_owned(),

@@ -1,6 +1,8 @@
 //! `windlass doctor`: reports the configuration, whether the provider is reachable, and the sandbox support
 //! of this machine.
 
+pub(crate) mod security;
+
 use windlass_providers::preset::presets;
 
 use crate::args::SettingsOptions;

@@ -1,5 +1,7 @@
 //! Editing a text in the user's editor.
 
+use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::process::ExitStatus;
 
 use tokio::process::Command;
@@ -14,11 +16,17 @@ pub(crate) fn chosen() -> Option<String> {
 /// Lets the user edit a text. The inner `Err` is the exit status of an editor that failed; the text must not
 /// be used then.
 pub(crate) async fn edit(editor: &str, text: &str) -> std::io::Result<Result<String, ExitStatus>> {
-    let file = tempfile::Builder::new()
+    let folder = environment::folders().map_err(|problem| std::io::Error::other(problem.message))?;
+    let folder = folder.ephemeral();
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)?;
+    let mut file = tempfile::Builder::new()
         .prefix("windlass-")
         .suffix(".md")
-        .tempfile()?;
-    std::fs::write(file.path(), text)?;
+        .tempfile_in(folder)?;
+    file.write_all(text.as_bytes())?;
     // An editor may come with arguments, as in `code --wait`, which a shell knows how to split.
     let status = Command::new("/bin/sh")
         .args(["-c", &format!("{editor} \"$1\""), "sh"])

@@ -24,6 +24,7 @@ use crate::exit::Exit;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::signals::Signals;
+use crate::wide_folder;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;
@@ -47,6 +48,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     for warning in &settings.warnings {
         style.warn(warning);
     }
+    wide_folder::check(&settings, &cwd, false)?;
     let prompt = read_prompt(words, style).await?;
     let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
     let ModelRuntime { models, recorder } = ModelRuntime::new(&settings, &keeper, &which, remembered).await;
@@ -402,6 +404,9 @@ pub(crate) fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, S
     }
     if let Some(mode) = &options.mode {
         flags.push(("security.mode", "--mode", mode.clone()));
+    }
+    if options.allow_home {
+        flags.push(("security.allow_home", "--allow-home", "true".to_owned()));
     }
     if let Some(mode) = options.permission_mode {
         flags.push(("security.mode", "--permission-mode", mode.name().to_owned()));

@@ -16,7 +16,7 @@ use crate::output::Style;
 use crate::repl::{self, Spoken};
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::terminal::tell_last;
-use crate::{asking, terminal_ui, trust};
+use crate::{asking, terminal_ui, trust, wide_folder};
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
@@ -43,10 +43,14 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let is_somebody_there = asking::somebody_is_there();
+    let given = options.settings.given_with(flags(options));
+    // Invalid settings are reported below; they allow nothing.
+    if let Ok(settings) = environment::settings(&given, &cwd) {
+        wide_folder::check(&settings, &cwd, is_somebody_there)?;
+    }
     if is_somebody_there {
         trust::offer(&environment::folders()?, &cwd);
     }
-    let given = options.settings.given_with(flags(options));
     let Ready {
         settings,
         given,

@@ -30,6 +30,7 @@ mod terminal;
 mod terminal_ui;
 mod tools;
 mod trust;
+mod wide_folder;
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -48,8 +49,11 @@ fn main() -> ExitCode {
         .next()
         .is_some_and(|first| first == windlass_sandbox::HELPER)
     {
+        // The launcher holds no secret. It hides itself once it has entered its namespaces, which a process that
+        // is hidden already cannot do.
         windlass_sandbox::enter(arguments);
     }
+    windlass_sandbox::protect_process();
     let cli = Cli::parse();
     // This command needs no runtime: the sandboxed process takes over this thread.
     if let Some(Command::Sandbox(options)) = &cli.command {
@@ -65,6 +69,7 @@ fn main() -> ExitCode {
     let result = runtime.block_on(dispatch(cli));
     // A thread that waits for standard input must not keep the program from ending.
     runtime.shutdown_background();
+    windlass_sandbox::release_placeholders();
     match result {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(problem) => fail(&problem),
@@ -92,7 +97,14 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
         Command::Demo(options) => demo::demo(&options).await,
         Command::Connect(options) => connect::command(&options).await,
-        Command::Doctor { settings, offline } => doctor::doctor(&settings, offline).await,
+        Command::Doctor {
+            settings,
+            offline: _,
+            security: true,
+        } => doctor::security::report(&settings),
+        Command::Doctor {
+            settings, offline, ..
+        } => doctor::doctor(&settings, offline).await,
         Command::Sessions { command } => sessions::command(command).await,
         Command::Checkpoint { command } => {
             let (line, session) = command.into_line();

@@ -26,7 +26,12 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     let failed = |what: String| Problem::new(ProblemKind::Failed, what);
     let cwd = working_directory(None)?;
     let settings = environment::settings(&options.settings.given(), &cwd)?;
-    let mut policy = SandboxAccess::new(&settings.security, &cwd)?.policy();
+    let access = SandboxAccess::new(&settings.security, &cwd)?;
+    let workspace = access.workspace()?;
+    let mut policy = access.policy(&workspace);
+    if !workspace.hide_in(&mut policy) {
+        tell!("warning: this folder has too many files; some with denied names may be visible");
+    }
     policy.write.extend(options.write.iter().cloned());
     if options.network {
         policy.network = Network::On;
@@ -44,11 +49,15 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     let place =
         find(program).ok_or_else(|| Problem::usage(format!("{program}: command not found on PATH")))?;
     let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+    let mut env = child_environment(environment::vars(), &cwd, "");
+    if let Some(temp) = sandbox.temp() {
+        env.insert("TMPDIR".to_owned(), temp.display().to_string());
+    }
     let start = Launch {
         program: &place,
         arguments: &arguments,
         cwd: &cwd,
-        env: &child_environment(environment::vars(), &cwd, ""),
+        env: &env,
     };
     let (input, output, errors) = (io::stdin(), io::stdout(), io::stderr());
     let status = sandbox

@@ -84,7 +84,9 @@ pub(crate) fn store() -> Result<Arc<dyn Store>, Problem> {
 /// URL of the store for a choice.
 fn url(which: &SessionChoice) -> Result<OsString, Problem> {
     if *which == SessionChoice::Ephemeral {
-        return Ok("ephemeral:".into());
+        let mut url = OsString::from("ephemeral:");
+        url.push(environment::folders()?.ephemeral());
+        return Ok(url);
     }
     let mut url = OsString::from("sqlite:");
     url.push(database()?);

@@ -1,5 +1,6 @@
 //! `windlass tools`: lists the tools of a model, and checks and runs tools without one.
 
+use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -27,8 +28,9 @@ pub(crate) async fn command(command: ToolsCommand) -> Result<Exit, Problem> {
         ToolsCommand::Run {
             name,
             arguments,
+            yes,
             settings,
-        } => run(&name, &arguments, &settings).await,
+        } => run(&name, &arguments, yes, &settings).await,
     }
 }
 
@@ -88,7 +90,7 @@ fn check(file: Option<PathBuf>) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<Exit, Problem> {
+async fn run(name: &str, arguments: &str, yes: bool, options: &SettingsOptions) -> Result<Exit, Problem> {
     let spec = spec()?;
     let catalog = catalog(options, &spec)?;
     let tools = catalog.tools();
@@ -102,6 +104,11 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
     let call = Arc::clone(tool)
         .prepare(arguments)
         .map_err(|error| Problem::usage(error.to_string()))?;
+    if call.escalation.protected && !yes {
+        let reasons = call.reasons.join(", ");
+        let why = format!("{name} needs your approval: {}; --yes gives it", plain(&reasons));
+        return Err(Problem::new(ProblemKind::Denied, why));
+    }
     let cancel = CancellationToken::new();
     let cx = ToolContext {
         call_id: CallId::from("run"),
@@ -109,6 +116,7 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
         execution: catalog.execution(),
         progress: Progress::none(),
         person: Person::nobody(),
+        confirmed: yes,
         places: Arc::default(),
     };
     let signals = Signals::listen();
@@ -124,7 +132,11 @@ async fn run(name: &str, arguments: &str, options: &SettingsOptions) -> Result<E
     windlass_sandbox::process::settle(std::time::Duration::from_secs(3)).await;
     match result {
         Ok(output) => {
-            say!("{}", output.content);
+            // A pipe gets the output as it is; a terminal must not be controlled by it.
+            match std::io::stdout().is_terminal() {
+                true => say!("{}", plain(&output.content)),
+                false => say!("{}", output.content),
+            }
             Ok(if output.failed { Exit::Failed } else { Exit::Ok })
         }
         Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),

@@ -22,6 +22,7 @@ mod suite {
     mod fragments;
     mod goals;
     mod guard;
+    mod hardening;
     mod histories;
     mod imports;
     mod judged;
@@ -33,6 +34,7 @@ mod suite {
     mod permissions;
     mod places;
     mod pressure;
+    mod protected;
     mod reload;
     mod repl;
     mod repl_terminal;

@@ -3,6 +3,7 @@
 //! Nothing here reads the environment: the caller passes a lookup function, so tests do not need one.
 
 use std::fmt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Name of the settings file, in the user's folder and in a project's.
@@ -22,6 +23,30 @@ const PROJECT_FOLDER: &str = ".windlass";
 
 /// Names read from a project's folder. The presence of any of them makes a folder a project.
 const PROJECT_FILES: [&str; 3] = [CONFIG_FILE, TOOLS_FILE, COMMANDS_FOLDER];
+
+/// Returns true if a folder is the root of a repository, also of a worktree or a submodule. The empty `.git` that a
+/// sandbox keeps where there is no repository does not count.
+pub fn is_repository(folder: &Path) -> bool {
+    rustix::fs::stat(folder.join(".git")).is_ok_and(|found| !windlass_sandbox::is_placeholder(&found))
+}
+
+/// SAFE-7: returns a warning if other users can change a file or folder.
+fn exposed(path: &Path) -> Option<String> {
+    let found = std::fs::metadata(path).ok()?;
+    let (mode, owner) = (found.mode(), found.uid());
+    let us = rustix::process::geteuid().as_raw();
+    // A group of the user's own is common, and has no other members.
+    let is_foreign_group = found.gid() != rustix::process::getegid().as_raw();
+    let by_others = mode & 0o002 != 0 || (mode & 0o020 != 0 && is_foreign_group);
+    let path = path.display();
+    if by_others {
+        let keep = if found.is_dir() { "700" } else { "600" };
+        return Some(format!(
+            "{path}: other users can change it; run: chmod {keep} {path}"
+        ));
+    }
+    (owner != us && owner != 0).then(|| format!("{path}: belongs to another user, who can change it"))
+}
 
 /// EXT-6: the four folders of a user, following the XDG standard.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,9 +135,40 @@ impl Folders {
         self.data.join("grants.json")
     }
 
+    /// Returns a warning for each of our files and folders that other users can change, and for a settings file
+    /// given by name.
+    pub fn exposed(&self, user_file: &Path) -> Vec<String> {
+        let own = [
+            self.config.clone(),
+            user_file.to_owned(),
+            self.keys_file(),
+            self.user_tools(),
+            self.user_commands(),
+            self.data.clone(),
+            self.data.join("windlass.db"),
+            self.trust_file(),
+            self.grants_file(),
+            self.state.clone(),
+        ];
+        let parent = self
+            .config
+            .parent()
+            .filter(|parent| self.data.parent() == Some(parent));
+        let all = own.iter().map(PathBuf::as_path).chain(parent);
+        let mut warnings: Vec<String> = all.filter_map(exposed).collect();
+        warnings.dedup();
+        warnings
+    }
+
     /// Folder with the workspace checkpoints.
     pub fn checkpoints(&self) -> PathBuf {
         self.data.join("checkpoints")
+    }
+
+    /// Folder with what no other program may see and nobody keeps: the databases of ephemeral sessions, and texts
+    /// in an editor.
+    pub fn ephemeral(&self) -> PathBuf {
+        self.state.join("ephemeral")
     }
 
     /// Folder with the long outputs of all sessions, in one subfolder per session.
@@ -130,7 +186,7 @@ impl Folders {
                 return Some(project);
             }
             // A file named `.git` marks a worktree or a submodule, and is a boundary as well.
-            if folder.join(".git").exists() {
+            if is_repository(folder) {
                 return None;
             }
         }

@@ -133,7 +133,10 @@ pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
     }
     environment::read(sources, &mut layers);
     environment::read_overrides(&sources.overrides, &mut layers);
-    layers.into_settings()
+    let mut settings = layers.into_settings()?;
+    settings.warnings.extend(sources.folders.exposed(&user_file));
+    settings.security.config_file = Some(user_file);
+    Ok(settings)
 }
 
 /// SAFE-6: a project's file takes effect only in a folder that the user trusts, and only with the content

@@ -163,14 +163,17 @@ fn a_rule_allows_the_access_it_names() {
     const NETWORK: Escalation = Escalation {
         network: true,
         outside: false,
+        protected: false,
     };
     const OUTSIDE: Escalation = Escalation {
         network: false,
         outside: true,
+        protected: false,
     };
     const BOTH: Escalation = Escalation {
         network: true,
         outside: true,
+        protected: false,
     };
     let none = Escalation::default();
     let path = |text: &str| vec![Subject::Path(text.to_owned())];
@@ -394,6 +397,7 @@ fn suggested_rules_help() {
     let network = Escalation {
         network: true,
         outside: false,
+        protected: false,
     };
     let push = Proposal {
         escalation: network,
@@ -416,6 +420,7 @@ fn suggested_rules_help() {
         escalation: Escalation {
             network: false,
             outside: true,
+            protected: false,
         },
         ..proposal(
             "write_file",
@@ -461,4 +466,31 @@ fn refusals_come_first() {
         panic!("it is refused")
     };
     assert_eq!(denial.feedback.as_deref(), Some("`rm` is blocked"));
+}
+
+/// SAFE-10, SAFE-5: a call that changes protected files asks in every mode that would run it, whatever rule allows it,
+/// and stays denied where the mode denies it.
+#[test]
+fn protected_files_ask_in_every_mode() {
+    let path = Subject::Path(".git/hooks/post-merge".to_owned());
+    let mut call = proposal("write_file", Category::Admin, vec![path]);
+    call.escalation.protected = true;
+    for mode in [Mode::Auto, Mode::Ask, Mode::Edits, Mode::Full] {
+        let policy = Policy {
+            mode,
+            rules: Rules {
+                allow: vec!["*".parse().unwrap(), "write_file(.git/hooks/*)".parse().unwrap()],
+                ..Rules::default()
+            },
+            ..Policy::default()
+        };
+        assert_eq!(policy.decide(&call), Decision::Ask, "{mode:?}");
+    }
+    for mode in [Mode::Plan, Mode::Unattended] {
+        let policy = Policy {
+            mode,
+            ..Policy::default()
+        };
+        assert!(matches!(policy.decide(&call), Decision::Deny(_)), "{mode:?}");
+    }
 }

@@ -180,6 +180,9 @@ pub struct ToolContext {
     pub progress: Progress,
     /// Channel for questions to the user.
     pub person: Person,
+    /// True if the call was approved, now or by a lasting grant, and did not just run because the mode or a rule
+    /// allows it.
+    pub confirmed: bool,
     /// Files and folders that the call was judged by, with every link followed. Set when the call starts.
     pub places: Arc<Vec<PathBuf>>,
 }

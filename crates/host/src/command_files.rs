@@ -100,12 +100,10 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 }
 
 fn read_small(file: &Path) -> Result<Vec<u8>, String> {
-    let facts = file.metadata().map_err(|error| error.to_string())?;
-    if !facts.is_file() {
-        return Err("this is not a file".to_owned());
-    }
-    fitting(facts.len())?;
-    std::fs::read(file).map_err(|error| error.to_string())
+    windlass_sandbox::read_regular(file, LARGEST).map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge => format!("it is larger than {} KB", LARGEST / 1024),
+        _ => error.to_string(),
+    })
 }
 
 fn fitting(bytes: u64) -> Result<(), String> {

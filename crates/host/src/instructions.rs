@@ -3,12 +3,14 @@
 //! They are part of the system prompt, so compaction never touches them. They are checked for changes before
 //! every turn; if they have not changed, the prompt stays identical to the byte.
 
-use std::fs;
-use std::io::Read;
+use std::fs::File;
+use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use windlass_config::folders::Folders;
+use windlass_sandbox::{OpenMode, Roots, read_open};
+
+use windlass_config::folders::{Folders, is_repository};
 
 /// File names to look for in each folder; the first that exists is read.
 const NAMES: [&str; 3] = ["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"];
@@ -19,7 +21,13 @@ const MOST: usize = 32 << 10;
 pub struct Instructions {
     user: PathBuf,
     cwd: PathBuf,
+    /// The top of the repository, or the folder itself.
+    root: PathBuf,
+    /// Opens the project's files: none outside the repository, and none that is denied.
+    roots: Roots,
     files: Vec<Found>,
+    /// Files that were refused, so that each is reported once.
+    refused: Vec<PathBuf>,
 }
 
 /// A file as it was when it was read.
@@ -32,13 +40,25 @@ struct Found {
 }
 
 impl Instructions {
-    /// The instructions of the user and of the folders around `cwd`. Reads nothing yet.
-    pub fn new(folders: &Folders, cwd: &Path) -> Self {
-        Self {
+    /// The instructions of the user and of the folders around `cwd`, without the `denied` paths and names. Reads
+    /// nothing yet.
+    ///
+    /// # Errors
+    /// If the top of the repository cannot be opened.
+    pub fn new(folders: &Folders, cwd: &Path, denied: &[PathBuf]) -> io::Result<Self> {
+        // Never from outside the repository; without a repository, only from the folder itself.
+        let root = cwd
+            .ancestors()
+            .find(|folder| is_repository(folder))
+            .unwrap_or(cwd);
+        Ok(Self {
             user: folders.config.clone(),
             cwd: cwd.to_owned(),
+            root: root.to_owned(),
+            roots: Roots::new(&[root.to_owned()], denied)?,
             files: Vec::new(),
-        }
+            refused: Vec::new(),
+        })
     }
 
     /// Rereads the files. Returns those that are new, changed or removed, and other notices for the user.
@@ -49,10 +69,11 @@ impl Instructions {
         let mut changed = Vec::new();
         for path in self.paths() {
             let known = self.files.iter().find(|file| file.path == path);
-            let stamp = stamp(&path);
+            let opened = self.open(&path);
+            let stamp = opened.as_ref().ok().and_then(stamp);
             let file = match known {
                 Some(known) if Some(known.stamp) == stamp => known.clone(),
-                known => match (stamp, read(&path, left)) {
+                known => match (stamp, opened.and_then(|file| read(file, left))) {
                     (Some(stamp), Ok((text, is_cut))) => {
                         changed.push(self.shown(&path));
                         if is_cut {
@@ -68,16 +89,21 @@ impl Instructions {
                             is_cut,
                         }
                     }
-                    (_, Err(error)) => {
-                        notices.push(format!(
-                            "{}: {error}; keeping its last content",
-                            self.shown(&path)
-                        ));
-                        match known {
-                            Some(known) => known.clone(),
-                            None => continue,
+                    (_, Err(error)) => match known {
+                        Some(known) => {
+                            notices.push(format!(
+                                "{}: {error}; keeping its last content",
+                                self.shown(&path)
+                            ));
+                            known.clone()
                         }
-                    }
+                        None if self.refused.contains(&path) => continue,
+                        None => {
+                            notices.push(format!("{}: not read: {error}", self.shown(&path)));
+                            self.refused.push(path);
+                            continue;
+                        }
+                    },
                     (None, _) => continue,
                 },
             };
@@ -119,9 +145,7 @@ impl Instructions {
     /// Returns the files in effect, the most general first.
     fn paths(&self) -> Vec<PathBuf> {
         let mut folders = vec![self.user.clone()];
-        // Never from outside the repository; without a repository, only from the folder itself.
-        let root = self.cwd.ancestors().find(|folder| folder.join(".git").exists());
-        let root = root.unwrap_or(&self.cwd);
+        let root = &self.root;
         let mut inside: Vec<PathBuf> = self
             .cwd
             .ancestors()
@@ -134,11 +158,21 @@ impl Instructions {
             NAMES
                 .iter()
                 .map(|name| folder.join(name))
-                .find(|path| path.is_file())
+                .find(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir()))
         };
         let mut paths: Vec<PathBuf> = folders.into_iter().filter_map(first).collect();
         paths.dedup();
         paths
+    }
+
+    /// Opens a file. The user's own may be a link to anywhere.
+    fn open(&self, path: &Path) -> io::Result<File> {
+        if path.starts_with(&self.user) {
+            return File::open(path);
+        }
+        self.roots
+            .open(path, OpenMode::Read)
+            .map_err(|error| io::Error::other(error.to_string()))
     }
 
     fn shown(&self, path: &Path) -> String {
@@ -159,112 +193,17 @@ impl Instructions {
     }
 }
 
-fn stamp(path: &Path) -> Option<(u64, i64, i64, u64)> {
-    let data = fs::metadata(path).ok()?;
+fn stamp(file: &File) -> Option<(u64, i64, i64, u64)> {
+    let data = file.metadata().ok()?;
     Some((data.size(), data.mtime(), data.mtime_nsec(), data.ino()))
 }
 
 /// Returns the text, and true if it was truncated.
-fn read(path: &Path, most: usize) -> std::io::Result<(String, bool)> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?
-        .take(most as u64 + 1)
-        .read_to_end(&mut bytes)?;
-    let is_cut = bytes.len() > most;
-    bytes.truncate(most);
+fn read(file: File, most: usize) -> io::Result<(String, bool)> {
+    let (bytes, is_cut) = read_open(file, most as u64)?;
     Ok((String::from_utf8_lossy(&bytes).into_owned(), is_cut))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct Bed {
-        folder: tempfile::TempDir,
-    }
-
-    impl Bed {
-        fn new() -> Self {
-            let folder = tempfile::tempdir().unwrap();
-            for name in ["config", "repo/.git", "repo/sub/deep"] {
-                fs::create_dir_all(folder.path().join(name)).unwrap();
-            }
-            Self { folder }
-        }
-
-        fn write(&self, path: &str, text: &str) {
-            fs::write(self.folder.path().join(path), text).unwrap();
-        }
-
-        fn instructions(&self) -> Instructions {
-            Instructions {
-                user: self.folder.path().join("config"),
-                cwd: self.folder.path().join("repo/sub/deep"),
-                files: Vec::new(),
-            }
-        }
-    }
-
-    /// EXT-1: the user's file, then one per folder from the root of the repository down to the working
-    /// folder, and none from outside.
-    #[test]
-    fn one_per_folder_from_the_root() {
-        let bed = Bed::new();
-        bed.write("AGENTS.md", "outside");
-        bed.write("config/AGENTS.md", "mine");
-        bed.write("repo/AGENTS.md", "root\n\n");
-        bed.write("repo/CLAUDE.md", "not this");
-        bed.write("repo/sub/CLAUDE.md", "sub");
-        bed.write("repo/sub/deep/AGENTS.md", "not this");
-        bed.write("repo/sub/deep/AGENTS.override.md", "deep");
-        let mut instructions = bed.instructions();
-        let (changed, notices) = instructions.refresh();
-        assert_eq!(
-            changed,
-            [
-                "your AGENTS.md",
-                "../../AGENTS.md",
-                "../CLAUDE.md",
-                "AGENTS.override.md"
-            ]
-        );
-        assert!(notices.is_empty());
-        let text = instructions.text();
-        let parts: Vec<&str> = text.split("<instructions from=").skip(1).collect();
-        assert_eq!(
-            parts,
-            [
-                "\"your AGENTS.md\">\nmine\n</instructions>\n\n",
-                "\"../../AGENTS.md\">\nroot\n</instructions>\n\n",
-                "\"../CLAUDE.md\">\nsub\n</instructions>\n\n",
-                "\"AGENTS.override.md\">\ndeep\n</instructions>"
-            ]
-        );
-    }
-
-    /// CFG-2, EXT-1: a change is noticed and reported, an unchanged file is not, and an oversized file is
-    /// reported.
-    #[test]
-    fn changes_are_noticed() {
-        let bed = Bed::new();
-        let mut instructions = bed.instructions();
-        let nothing = (Vec::new(), Vec::new());
-        assert_eq!(instructions.refresh(), nothing);
-        assert!(instructions.text().is_empty());
-        bed.write("repo/AGENTS.md", "one");
-        assert_eq!(instructions.refresh().0.len(), 1);
-        let before = instructions.text();
-        assert_eq!(instructions.refresh(), nothing);
-        assert_eq!(instructions.text(), before);
-        bed.write("repo/AGENTS.md", "another");
-        assert_eq!(instructions.refresh().0, ["../../AGENTS.md"]);
-        assert!(instructions.text().contains("another"));
-        bed.write("repo/AGENTS.md", &"x".repeat(40_000));
-        let (_, notices) = instructions.refresh();
-        assert!(notices[0].contains("the rest is omitted"), "{notices:?}");
-        assert!(instructions.text().len() < 34_000);
-        fs::remove_file(bed.folder.path().join("repo/AGENTS.md")).unwrap();
-        assert_eq!(instructions.refresh().0, ["../../AGENTS.md"]);
-        assert!(instructions.text().is_empty());
-    }
-}
+#[path = "instructions_tests.rs"]
+mod tests;

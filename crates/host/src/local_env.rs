@@ -30,12 +30,13 @@ use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
 use crate::models::Models;
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
+use crate::sandbox_access::SandboxAccess;
 use crate::sandbox_ahead::SandboxAhead;
 use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
-use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
+use windlass_config::{Problem, ProblemKind};
 
 /// The tool that runs commands.
 const BASH: &str = "bash";
@@ -95,7 +96,10 @@ impl LocalEnv {
             context,
         } = session_tools(settings, spec)?;
         let folders = environment::folders()?;
-        let mut instructions = Instructions::new(&folders, &spec.cwd);
+        let access = SandboxAccess::new(&settings.security, &spec.cwd)?;
+        let instructions = Instructions::new(&folders, &spec.cwd, access.denied());
+        let mut instructions = instructions
+            .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", spec.cwd.display())))?;
         // Existing instructions are not news; truncated ones are.
         let (_, cut) = instructions.refresh();
         let system = system_prompt(settings, spec.require_done);

@@ -4,21 +4,23 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windlass_sandbox::{CommandSandbox, Workspace};
-use windlass_sandbox::{Network, SandboxPolicy};
+use windlass_sandbox::{CommandSandbox, Network, PrivateTemp, ProtectedPaths, SandboxPolicy, Workspace};
 
 use windlass_config::environment;
+use windlass_config::folders::Folders;
 use windlass_config::settings::{NetworkAccess, SecuritySettings};
 use windlass_config::{Problem, ProblemKind};
 
-/// Project folders whose content other tools read and run automatically, so that writing there can run code.
-const READ_ONLY: &[&str] = &[".windlass", ".git/hooks"];
+/// Maximum number of entries of one of our folders that are looked at.
+const MAX_OWN: usize = 1_000;
 
 /// File and command access of a session in one folder.
 pub struct SandboxAccess {
     cwd: PathBuf,
     home: Option<PathBuf>,
     allowed: Vec<PathBuf>,
+    /// Folder for the private temporary folders of sessions; `None` if the session has none.
+    temp: Option<PathBuf>,
     /// Absolute paths, and patterns for file names.
     denied: Vec<PathBuf>,
     network: NetworkAccess,
@@ -30,13 +32,14 @@ impl SandboxAccess {
         let home = environment::var("HOME").map(PathBuf::from);
         let temp = PathBuf::from(environment::var("TMPDIR").unwrap_or_else(|| "/tmp".to_owned()));
         let place = |text: &str| placed(text, cwd, home.as_deref(), &temp);
+        let folders = environment::folders()?;
+        let is_temp = |text: &&String| below_variable(text, "$TMPDIR").is_some();
+        let named = security.allowed_paths.iter().filter(|text| !is_temp(text));
         let mut allowed = Vec::new();
-        for text in &security.allowed_paths {
+        for text in named {
             let path = place(text);
             match path.is_dir() {
                 true => allowed.push(path),
-                // Not every system has this folder, and the user did not name it.
-                false if path == temp => {}
                 false => {
                     let why = format!(
                         "security.allowed_paths: {}: there is no such folder",
@@ -58,11 +61,15 @@ impl SandboxAccess {
                 }
             })
             .collect();
-        let folders = environment::folders()?;
-        let private = [folders.keys_file(), folders.trust_file(), folders.grants_file()];
-        // An entry may be a link to a place outside our folders. Its target needs the same protection.
-        let linked = private.iter().filter(|file| file.is_symlink());
-        denied.extend(linked.filter_map(|file| file.canonicalize().ok()));
+        // Who names the shared folder itself gets it.
+        let is_shared = allowed
+            .iter()
+            .any(|allowed| Path::new("/tmp").starts_with(allowed));
+        let temp = (!is_shared && security.allowed_paths.iter().any(|text| is_temp(&text)))
+            .then(|| folders.cache.join("tmp"));
+        let given = security.config_file.iter().cloned();
+        let own = own_files(&folders, given).into_iter();
+        denied.extend(own.filter_map(|file| file.canonicalize().ok()));
         for own in [folders.config, folders.data, folders.state] {
             // The sandbox would occupy its path until we exit, and we could not create it ourselves
             // meanwhile.
@@ -75,15 +82,32 @@ impl SandboxAccess {
             cwd: cwd.to_owned(),
             home,
             allowed,
+            temp,
             denied,
             network: security.network.clone(),
         })
     }
 
-    /// Returns the workspace of the file tools.
+    /// Returns the denied paths, and the patterns for denied file names.
+    pub fn denied(&self) -> &[PathBuf] {
+        &self.denied
+    }
+
+    /// Returns the workspace of the file tools, with a new private folder for temporary files.
     pub fn workspace(&self) -> Result<Workspace, Problem> {
         let workspace = Workspace::new(&self.cwd, self.home.as_deref());
-        workspace.limited(&self.allowed, &self.denied).map_err(|error| {
+        let limited = match &self.temp {
+            None => workspace.limited(&self.allowed, &self.denied),
+            Some(parent) => {
+                let temp = PrivateTemp::new(parent).map_err(|error| {
+                    Problem::new(ProblemKind::Failed, format!("{}: {error}", parent.display()))
+                })?;
+                let mut allowed = self.allowed.clone();
+                allowed.push(temp.path().to_owned());
+                workspace.limited_with_temp(&allowed, &self.denied, Arc::new(temp))
+            }
+        };
+        limited.map_err(|error| {
             let why = format!("security.allowed_paths, security.denied_paths: {error}");
             Problem::new(ProblemKind::Config, why)
         })
@@ -91,23 +115,38 @@ impl SandboxAccess {
 
     /// Returns the sandbox for commands.
     pub fn sandbox(&self, workspace: &Workspace) -> Arc<CommandSandbox> {
-        Arc::new(CommandSandbox::new(self.policy()).hiding(workspace))
+        Arc::new(CommandSandbox::new(self.policy(workspace)).hiding(workspace))
+    }
+
+    /// Returns the folders that commands need even if they are in a shared temporary folder: the home folder, and
+    /// those that programs are found in.
+    fn visible(&self) -> Vec<PathBuf> {
+        let path = environment::var("PATH").unwrap_or_default();
+        let folders = path
+            .split(':')
+            .map(PathBuf::from)
+            .filter(|folder| folder.is_absolute());
+        folders.chain(self.home.clone()).collect()
     }
 
     /// Returns the policy for commands: they read everything that is not denied, and write where file tools
     /// may.
-    pub fn policy(&self) -> SandboxPolicy {
-        let below = |name: &&str| Some(self.cwd.join(name)).filter(|path| path.is_dir());
+    pub fn policy(&self, workspace: &Workspace) -> SandboxPolicy {
+        let protected = ProtectedPaths::new(&self.cwd, self.home.as_deref());
+        let mut read_only = protected.in_workspace();
+        read_only.extend(protected.of_user());
         SandboxPolicy {
             read: vec!["/".into()],
             write: self.allowed.clone(),
+            temp: workspace.temp().map(|temp| temp.path().to_owned()),
+            visible: self.visible(),
             denied: self
                 .denied
                 .iter()
                 .filter(|path| path.is_absolute())
                 .cloned()
                 .collect(),
-            read_only: READ_ONLY.iter().filter_map(below).collect(),
+            read_only,
             network: match &self.network {
                 NetworkAccess::Off => Network::Off,
                 NetworkAccess::Hosts(_) => Network::Hosts,
@@ -122,6 +161,39 @@ impl SandboxAccess {
     }
 }
 
+/// Returns the part of a path below a variable.
+fn below_variable<'a>(text: &'a str, variable: &str) -> Option<&'a str> {
+    let rest = text.strip_prefix(variable)?;
+    (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
+}
+
+/// Returns our own files that are read or written by name. Each may be a link to a place outside our folders, whose
+/// target needs the same protection.
+fn own_files(folders: &Folders, given: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let fixed = [
+        folders.user_file(),
+        folders.user_tools(),
+        folders.user_commands(),
+        folders.keys_file(),
+        folders.trust_file(),
+        folders.grants_file(),
+        folders.data.join("windlass.db"),
+    ];
+    let mut files: Vec<PathBuf> = fixed.into_iter().collect();
+    // Instructions and commands of the user, which may be links one by one.
+    for folder in [&folders.config, &folders.user_commands()] {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        files.extend(
+            entries
+                .take(MAX_OWN)
+                .map(|entry| entry.path())
+                .filter(|path| path.is_symlink()),
+        );
+    }
+    files.extend(given);
+    files
+}
+
 fn private_folder(path: &Path) -> Result<(), Problem> {
     let made = std::fs::DirBuilder::new()
         .recursive(true)
@@ -131,10 +203,7 @@ fn private_folder(path: &Path) -> Result<(), Problem> {
 }
 
 fn placed(text: &str, cwd: &Path, home: Option<&Path>, temp: &Path) -> PathBuf {
-    let below = |start: &str, folder: &Path| {
-        let rest = text.strip_prefix(start)?;
-        (rest.is_empty() || rest.starts_with('/')).then(|| folder.join(rest.trim_start_matches('/')))
-    };
+    let below = |start: &str, folder: &Path| Some(folder.join(below_variable(text, start)?));
     let from_home = home.and_then(|home| below("~", home));
     let path = from_home
         .or_else(|| below("$TMPDIR", temp))

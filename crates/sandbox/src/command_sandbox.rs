@@ -1,8 +1,7 @@
 //! The sandboxes that the commands of one session run in.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -14,14 +13,10 @@ use windlass_core::tool::{Category, Judgement};
 
 use crate::egress::{self, Reached};
 use crate::process::{self, Tree};
+use crate::scan::{MAX_ENTRIES, Scan};
+use crate::temp::PrivateTemp;
 use crate::workspace::Workspace;
 use crate::{Gap, Launch, Network, Roots, Sandbox, SandboxError, SandboxPolicy};
-
-/// Limits of the search for files with denied names.
-const MAX_ENTRIES: usize = 20_000;
-const MAX_DEPTH: usize = 6;
-/// Folders that contain mostly generated or third-party files.
-const SKIPPED: &[&str] = &[".git", "node_modules", "target", ".venv", "venv"];
 
 /// Maximum number of sandboxes of a session. Each set of hosts has its own.
 const MAX_SANDBOXES: usize = 16;
@@ -42,7 +37,14 @@ const NETWORK_SIGNS: &[&str] = &[
     "dns error",
 ];
 /// Messages of programs that may not write a file.
-const WRITE_SIGNS: &[&str] = &["Permission denied", "Read-only file system", "EACCES", "EROFS"];
+const WRITE_SIGNS: &[&str] = &[
+    "Permission denied",
+    "Read-only file system",
+    "Device or resource busy",
+    "EACCES",
+    "EROFS",
+    "EBUSY",
+];
 
 /// Access of a command.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +56,8 @@ pub struct Access {
     pub escalation: Escalation,
     /// Hosts that network access is limited to; empty for all.
     pub hosts: Vec<String>,
+    /// True if a person approved that the command changes protected files. A mode or a rule does not allow that.
+    pub lifted: bool,
 }
 
 impl Access {
@@ -63,7 +67,15 @@ impl Access {
             reads_only: category == Category::Read && !escalation.outside,
             escalation,
             hosts: Vec::new(),
+            lifted: false,
         }
+    }
+
+    /// Lets an approved command that may write outside the workspace change protected files, too.
+    #[must_use]
+    pub fn confirmed(mut self, confirmed: bool) -> Self {
+        self.lifted = confirmed && self.escalation.outside;
+        self
     }
 
     /// Limits network access to some hosts.
@@ -85,10 +97,11 @@ pub struct CommandSandbox {
     policy: Option<SandboxPolicy>,
     /// Helper program that becomes the command; this binary if `None`.
     helper: Option<PathBuf>,
-    /// The denied names, and the folder that is searched for them.
-    names: Option<(Arc<Roots>, PathBuf)>,
-    /// The files with a denied name.
-    denied: OnceLock<Vec<PathBuf>>,
+    /// The denied names, and the folders that are searched for them and for nested repositories.
+    search: Option<(Arc<Roots>, Vec<PathBuf>)>,
+    scan: OnceLock<Scan>,
+    /// Keeps the folder as long as commands may use it.
+    temp: Option<Arc<PrivateTemp>>,
     built: Mutex<Vec<(Access, Built)>>,
 }
 
@@ -111,11 +124,12 @@ impl CommandSandbox {
         }
     }
 
-    /// Also hides the files in the workspace whose names are denied. A sandbox knows only paths, so the files
-    /// are searched when it is created.
+    /// Also hides the files in the workspace whose names are denied, and protects nested repositories. A sandbox
+    /// knows only paths, so the files are searched when it is created.
     #[must_use]
     pub fn hiding(mut self, workspace: &Workspace) -> Self {
-        self.names = Some((workspace.files(), workspace.root().to_owned()));
+        self.search = Some((workspace.files(), workspace.searched()));
+        self.temp = workspace.temp().cloned();
         self
     }
 
@@ -147,8 +161,14 @@ impl CommandSandbox {
                 hosts => format!("it reaches {}, and no other host", hosts.join(", ")),
             });
         }
-        if escalation.outside {
+        // The caller has named the protected files, which may be inside.
+        if escalation.outside && !escalation.protected {
             ask("it writes outside the workspace".to_owned());
+        }
+        if self.scan().is_some_and(|scan| scan.is_partial) {
+            ask(format!(
+                "it may read files with denied names: the workspace has more than {MAX_ENTRIES} entries"
+            ));
         }
         match built(&self.sandbox(policy, access)) {
             Ok(sandbox) => {
@@ -164,6 +184,7 @@ impl CommandSandbox {
                 judgement.escalation = Escalation {
                     network: true,
                     outside: true,
+                    protected: escalation.protected,
                 };
             }
             Err(error) => {
@@ -175,7 +196,8 @@ impl CommandSandbox {
     }
 
     /// Starts a program in the sandbox, or without one if this machine has none. The caller must have called
-    /// [`Self::judge`] and obtained the approval that it asks for.
+    /// [`Self::judge`] and obtained the approval that it asks for. If a person `confirmed` the access outside the
+    /// workspace, the program may change protected files, too; a mode or a rule does not allow that.
     ///
     /// # Errors
     /// If the sandbox cannot be set up although this machine has one, or the program cannot be started.
@@ -193,16 +215,20 @@ impl CommandSandbox {
         let access = &effective(policy, access);
         match built(&self.sandbox(policy, access)) {
             Ok(sandbox) => {
+                if access.lifted {
+                    self.release();
+                }
                 let limited = policy.network == Network::Hosts || !access.hosts.is_empty();
                 let mut env = env.clone();
                 if limited && !(access.escalation.network && access.hosts.is_empty()) {
                     env.extend(egress::variables());
                 }
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+                let (cwd, env) = self.seen(sandbox, cwd, env);
                 let start = Launch {
                     program,
                     arguments: &arguments,
-                    cwd,
+                    cwd: &cwd,
                     env: &env,
                 };
                 process::confined(sandbox, start)
@@ -272,6 +298,39 @@ impl CommandSandbox {
         }
     }
 
+    /// Returns the working directory and the variables of a command, with the private temporary folder where the
+    /// command sees it.
+    fn seen(
+        &self,
+        sandbox: &Sandbox,
+        cwd: &Path,
+        mut env: BTreeMap<String, String>,
+    ) -> (PathBuf, BTreeMap<String, String>) {
+        let mut cwd = cwd.to_owned();
+        if let Some((own, seen)) = self.temp.as_ref().zip(sandbox.temp()) {
+            if let Ok(below) = cwd.strip_prefix(own.path()) {
+                cwd = seen.join(below);
+            }
+            env.insert("TMPDIR".to_owned(), seen.display().to_string());
+        }
+        (cwd, env)
+    }
+
+    /// Removes the placeholders of the other sandboxes, because a command that creates those paths may need them to
+    /// be absent. `git clone` needs an empty folder.
+    fn release(&self) {
+        for (_, cell) in self.cells().iter().filter(|(access, _)| !access.lifted) {
+            if let Some(Ok(sandbox)) = cell.get() {
+                sandbox.release();
+            }
+        }
+    }
+
+    fn scan(&self) -> Option<&Scan> {
+        let (roots, folders) = self.search.as_ref()?;
+        Some(self.scan.get_or_init(|| Scan::of(roots, folders, MAX_ENTRIES)))
+    }
+
     /// Returns the sandbox of this access, which the first caller creates.
     fn sandbox(&self, policy: &SandboxPolicy, access: &Access) -> Built {
         let cell = {
@@ -294,9 +353,8 @@ impl CommandSandbox {
     }
 
     fn create(&self, mut policy: SandboxPolicy, access: &Access) -> Result<Sandbox, SandboxError> {
-        if let Some((roots, folder)) = &self.names {
-            let denied = self.denied.get_or_init(|| denied_files(roots, folder));
-            policy.denied.extend(denied.iter().cloned());
+        if let Some(scan) = self.scan() {
+            scan.add_to(&mut policy);
         }
         if access.escalation.network {
             policy.network = if access.hosts.is_empty() {
@@ -306,9 +364,18 @@ impl CommandSandbox {
             };
             policy.hosts.extend(access.hosts.iter().cloned());
         }
-        if access.escalation.outside {
-            policy.write = vec!["/".into()];
+        let outside = access.escalation.outside;
+        if access.lifted {
             policy.read_only.clear();
+        }
+        // Placeholders are for the folders that every command may write. Elsewhere, only what exists is protected.
+        let roots = policy.write.clone();
+        let is_inside = |path: &PathBuf| roots.iter().any(|root| path.starts_with(root));
+        policy
+            .read_only
+            .retain(|path| is_inside(path) || (outside && path.exists()));
+        if outside {
+            policy.write.push("/".into());
         }
         if access.reads_only {
             policy.write.clear();
@@ -342,31 +409,6 @@ fn effective(policy: &SandboxPolicy, access: &Access) -> Access {
         access.hosts.clear();
     }
     access
-}
-
-/// Returns the files with a denied name, within the limits that keep the first command from being delayed.
-fn denied_files(roots: &Roots, folder: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    let mut seen = 0;
-    let mut folders = VecDeque::from([(folder.to_owned(), 0)]);
-    while let Some((folder, depth)) = folders.pop_front() {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            seen += 1;
-            if seen > MAX_ENTRIES {
-                return found;
-            }
-            let Ok(kind) = entry.file_type() else { continue };
-            if kind.is_dir() {
-                let skipped = SKIPPED.iter().any(|name| entry.file_name() == *name);
-                if depth < MAX_DEPTH && !skipped {
-                    folders.push_back((entry.path(), depth + 1));
-                }
-            } else if roots.denies(&entry.path()) {
-                found.push(entry.path());
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -442,33 +484,11 @@ mod tests {
         let escalation = Escalation {
             network: true,
             outside: true,
+            protected: false,
         };
         assert_eq!(
             judged(&CommandSandbox::none(), Access::of(Category::Write, escalation)),
             Judgement::of(Category::Read)
-        );
-    }
-
-    /// SAFE-3: files with a denied name are found in the workspace, but not in third-party folders.
-    #[test]
-    fn denied_names_are_found() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let root = fs::canonicalize(folder.path()).expect("a folder");
-        for name in [
-            ".env",
-            "a/b/.env.local",
-            ".env.example",
-            "node_modules/x/.env",
-            "a/plain",
-        ] {
-            let path = root.join(name);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("folders");
-            fs::write(path, "").expect("a file");
-        }
-        let roots = Roots::new(std::slice::from_ref(&root), &[".env*".into()]).expect("roots");
-        assert_eq!(
-            denied_files(&roots, &root),
-            [root.join(".env"), root.join("a/b/.env.local")]
         );
     }
 }

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 pub use self::place::Place;
 use self::rules::Denied;
 use crate::backend::files::{self, FOLDER};
+use crate::temp::SHARED;
 
 /// Maximum number of attempts at a path that keeps changing.
 const TRIES: usize = 16;
@@ -92,6 +93,8 @@ pub struct Roots {
     /// True if nothing is limited; the root of the file system is opened when needed.
     anywhere: bool,
     denied: Arc<Denied>,
+    /// Folder that paths in the shared temporary folders mean.
+    temp: Option<PathBuf>,
     /// The files and folders that a call was judged by, with every link followed; `None` outside of calls.
     judged: Option<Arc<Vec<PathBuf>>>,
 }
@@ -103,6 +106,7 @@ impl Default for Roots {
             allowed: Arc::default(),
             anywhere: true,
             denied: Arc::default(),
+            temp: None,
             judged: None,
         }
     }
@@ -124,8 +128,42 @@ impl Roots {
             allowed: Arc::new(allowed.iter().map(open).collect::<io::Result<_>>()?),
             anywhere: false,
             denied: Arc::new(Denied::new(denied)?),
+            temp: None,
             judged: None,
         })
+    }
+
+    /// Makes paths in the shared temporary folders mean a private one, as they do for commands.
+    #[must_use]
+    pub fn with_temp(mut self, temp: &Path) -> Self {
+        self.temp = Some(temp.to_owned());
+        self
+    }
+
+    /// Returns the path that a path means: in the private temporary folder instead of a shared one, unless it is in
+    /// another allowed folder.
+    pub fn meant(&self, path: &Path) -> PathBuf {
+        let in_shared = |path: &Path| {
+            SHARED
+                .iter()
+                .find_map(|shared| path.strip_prefix(shared).ok().map(Path::to_owned))
+        };
+        let Some(temp) = self.temp.as_ref().filter(|_| in_shared(path).is_some()) else {
+            return path.to_owned();
+        };
+        // A `..` may lead out of the shared folder.
+        let plain = match path.components().any(|part| part == Component::ParentDir) {
+            true => follow(path, LINKS).unwrap_or_else(|_| without_parents(path)),
+            false => path.to_owned(),
+        };
+        let Some(below) = in_shared(&plain) else {
+            return path.to_owned();
+        };
+        let is_allowed = |path: &Path| self.allowed.iter().any(|(root, _)| path.starts_with(root));
+        if is_allowed(path) || follow(path, LINKS).is_ok_and(|real| is_allowed(&real)) {
+            return path.to_owned();
+        }
+        temp.join(below)
     }
 
     /// Returns the same roots for an approved call: it may use the files that it was judged by, also outside the
@@ -148,8 +186,9 @@ impl Roots {
     /// # Errors
     /// If the path is denied or outside the allowed folders, or the system refuses.
     pub fn open(&self, path: &Path, how: OpenMode) -> Result<File, PathDenied> {
+        let meant = self.meant(path);
         self.retrying(path, |roots| {
-            let place = roots.locate_once(path, Parents::Exist)?;
+            let place = roots.locate_once(&meant, Parents::Exist)?;
             place.open(how)
         })
     }
@@ -160,7 +199,8 @@ impl Roots {
     /// # Errors
     /// If the path is denied or outside the allowed folders, or the system refuses.
     pub fn locate(&self, path: &Path, parents: Parents) -> Result<Place<'_>, PathDenied> {
-        self.retrying(path, |roots| roots.locate_once(path, parents))
+        let meant = self.meant(path);
+        self.retrying(path, |roots| roots.locate_once(&meant, parents))
     }
 
     /// Returns true if a path is denied by its location or its own name. For paths found by walking from a
@@ -175,6 +215,11 @@ impl Roots {
     /// Returns the denied paths below a folder, for a walk that checks many files.
     pub fn denied_inside(&self, folder: &Path) -> Vec<PathBuf> {
         self.denied.inside(folder)
+    }
+
+    /// Returns true if some file names are denied in every folder.
+    pub(crate) fn denies_names(&self) -> bool {
+        self.denied.has_names()
     }
 
     /// Returns true if a file name is denied in every folder.
@@ -373,6 +418,18 @@ fn follow(path: &Path, links: usize) -> Result<PathBuf, Attempt> {
         }
         Err(_) => Ok(real),
     }
+}
+
+/// Removes each `..` together with the name before it.
+fn without_parents(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 fn missing(error: &io::Error) -> bool {

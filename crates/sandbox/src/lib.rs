@@ -65,7 +65,11 @@ mod policy;
 mod portable;
 pub mod process;
 pub mod program;
+pub mod protected;
+mod regular;
+mod scan;
 mod support;
+mod temp;
 mod working_directory;
 mod workspace;
 
@@ -75,6 +79,8 @@ use std::io;
 use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+
+use rustix::process::{Resource, Rlimit};
 
 pub use self::command_sandbox::{Access, CommandSandbox};
 pub use self::digest::sha256_hex;
@@ -86,7 +92,10 @@ use self::linux as backend;
 pub use self::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPolicy};
 #[cfg(not(all(target_os = "linux", not(windlass_portable))))]
 use self::portable as backend;
+pub use self::protected::ProtectedPaths;
+pub use self::regular::{read_open, read_regular};
 pub use self::support::{Support, support};
+pub use self::temp::PrivateTemp;
 pub use self::working_directory::WorkingDirectory;
 pub use self::workspace::{Location, Workspace};
 
@@ -189,9 +198,20 @@ impl Sandbox {
         self.0.start(start, streams).map(Confined)
     }
 
+    /// Returns the folder for temporary files as programs see it, if the policy has one.
+    pub fn temp(&self) -> Option<PathBuf> {
+        self.0.temp()
+    }
+
     /// Returns true once after the launcher ended by itself and was replaced.
     pub fn was_restarted(&self) -> bool {
         self.0.was_restarted()
+    }
+
+    /// Removes the placeholders of absent protected paths until the next command starts here, for a command of
+    /// another sandbox that may create those paths.
+    pub fn release(&self) {
+        self.0.release();
     }
 
     /// Takes the hosts that commands asked for since the last call, if the policy limits them to some.
@@ -219,6 +239,29 @@ impl Confined {
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.0.wait()
     }
+}
+
+/// Returns true for an empty file or folder that a sandbox keeps in the place of an absent protected path. It is not
+/// a file of the user.
+pub fn is_placeholder(found: &rustix::fs::Stat) -> bool {
+    backend::is_placeholder(found)
+}
+
+/// Removes the placeholders of all sandboxes, and creates no more. For the end of the program.
+pub fn release_placeholders() {
+    backend::release_placeholders();
+}
+
+/// SAFE-10: keeps other processes of the user from reading the memory and the environment of this one, and the
+/// kernel from writing either to a core file. Must be called before the first secret is read.
+pub fn protect_process() {
+    // Nothing can be done about a refusal, and neither call needs a privilege.
+    let limit = Rlimit {
+        current: Some(0),
+        maximum: Some(0),
+    };
+    let _ = rustix::process::setrlimit(Resource::Core, limit);
+    backend::hide_memory();
 }
 
 /// Becomes the helper that the arguments after [`HELPER`] name.

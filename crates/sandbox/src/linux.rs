@@ -27,14 +27,20 @@ use std::os::fd::BorrowedFd;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::io::Errno;
+use rustix::process::DumpableBehavior;
+
 pub(crate) use self::init::enter;
 pub(crate) use self::launcher::end_all as end_launchers;
 use self::launcher::{Launcher, NotReady};
 use self::placeholders::Placeholders;
+pub(crate) use self::placeholders::{is_mark as is_placeholder, release_all as release_placeholders};
 use self::resolved::ResolvedPolicy;
 use self::seen::Seen;
 pub(crate) use self::supervised::{Running, Supervised, end_left, kill_all, none_left};
 use crate::egress::Egress;
+use crate::policy::Guard;
+use crate::protected::Placeholder;
 use crate::{Gap, Launch, Network, Reached, SandboxError, SandboxPolicy, Support};
 
 /// This binary, even if an update has replaced its file in the meantime.
@@ -59,6 +65,8 @@ struct Current {
     seen: Seen,
     /// True if a launcher ended by itself since the last command.
     restarted: bool,
+    /// True if its placeholders were removed, so that it protects absent paths no longer.
+    stale: bool,
 }
 
 impl Confinement {
@@ -95,7 +103,7 @@ impl Confinement {
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an argument contains a NUL"))?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let died = !current.launcher.is_alive();
-        if died || !current.seen.still_holds() {
+        if died || current.stale || !current.seen.still_holds() {
             // Commands that still run keep the old launcher.
             let started = self::start(&self.wanted, &self.helper, &self.placeholders, &self.egress);
             let (next, _) = started.map_err(|error| io::Error::other(error.to_string()))?;
@@ -116,6 +124,23 @@ impl Confinement {
         std::mem::take(&mut current.restarted)
     }
 
+    /// Returns the folder for temporary files as commands see it.
+    pub(crate) fn temp(&self) -> Option<PathBuf> {
+        let current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_private = current.policy.temp.is_some() && current.policy.has(Guard::Mounts);
+        match is_private {
+            true => Some(PathBuf::from("/tmp")),
+            false => self.wanted.temp.clone(),
+        }
+    }
+
+    /// Removes the placeholders. The next command gets a new launcher.
+    pub(crate) fn release(&self) {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        current.stale = true;
+        self.placeholders.release();
+    }
+
     pub(crate) fn take_reached(&self) -> Vec<Reached> {
         self.egress.take()
     }
@@ -134,12 +159,9 @@ fn start(
     egress: &Arc<Egress>,
 ) -> Result<(Current, Vec<PathBuf>), SandboxError> {
     for masks in [true, false] {
-        let policy = wanted.clone().resolve(masks)?;
+        let mut policy = wanted.clone().resolve(masks)?;
         let seen = Seen::of(&policy);
-        let missed: Vec<PathBuf> = policy
-            .placeholders()
-            .filter(|path| placeholders.hold(path).is_err())
-            .collect();
+        let missed = hold(&mut policy, placeholders);
         match Launcher::start(helper, &policy) {
             Ok(launcher) => {
                 if let Some(listener) = launcher.proxy() {
@@ -152,6 +174,7 @@ fn start(
                     launcher,
                     seen,
                     restarted: false,
+                    stale: false,
                 };
                 return Ok((current, missed));
             }
@@ -170,6 +193,33 @@ fn start(
         }
     }
     Err(SandboxError::NoLandlock)
+}
+
+/// Creates the placeholders of a policy. Returns the absent paths that cannot be protected.
+fn hold(policy: &mut ResolvedPolicy, placeholders: &Placeholders) -> Vec<PathBuf> {
+    let absent: Vec<(PathBuf, Placeholder)> = policy.placeholders().collect();
+    let mut missed = Vec::new();
+    for (path, kind) in absent {
+        let refused = match kind {
+            Placeholder::Nothing => true,
+            Placeholder::File | Placeholder::Folder => match placeholders.hold(&path, kind) {
+                Ok(()) => continue,
+                // A command has no more rights there than this program.
+                Err(Errno::ACCESS | Errno::PERM | Errno::ROFS | Errno::NOTDIR) => false,
+                Err(_) => true,
+            },
+        };
+        policy.give_up(&path);
+        if refused {
+            missed.push(path);
+        }
+    }
+    missed
+}
+
+/// Makes this process not dumpable: its memory and its files in `/proc` belong to root.
+pub(crate) fn hide_memory() {
+    let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
 }
 
 /// Asks the kernel for its features.

@@ -81,6 +81,7 @@ mod tests {
             }),
             progress: Progress::none(),
             person: Person::nobody(),
+            confirmed: false,
             places: Arc::default(),
         }
     }

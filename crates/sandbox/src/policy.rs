@@ -18,7 +18,11 @@ pub struct SandboxPolicy {
     pub visible: Vec<PathBuf>,
     /// Paths that may not be reached at all, even if `read` or `write` covers them. They need not exist.
     pub denied: Vec<PathBuf>,
-    /// Paths inside `write` that may be read but never changed or created.
+    /// Existing files and folders that may not be reached either, wherever they are moved. In contrast to `denied`,
+    /// the folders above them can be renamed.
+    pub hidden: Vec<PathBuf>,
+    /// Paths inside `write` that may be read but never changed or created. A path that ends with `.git` stands for
+    /// the parts of that repository that git runs.
     pub read_only: Vec<PathBuf>,
     /// Access to other machines.
     pub network: Network,

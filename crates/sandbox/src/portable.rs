@@ -36,6 +36,14 @@ impl Confinement {
         match *self {}
     }
 
+    pub(crate) fn release(&self) {
+        match *self {}
+    }
+
+    pub(crate) fn temp(&self) -> Option<PathBuf> {
+        match *self {}
+    }
+
     pub(crate) fn take_reached(&self) -> Vec<Reached> {
         match *self {}
     }
@@ -43,6 +51,17 @@ impl Confinement {
     pub(crate) fn gaps(&self) -> &[Gap] {
         match *self {}
     }
+}
+
+/// Does nothing: without a sandbox there are no placeholders.
+pub(crate) fn release_placeholders() {}
+
+/// Does nothing: POSIX has no call for this.
+pub(crate) fn hide_memory() {}
+
+/// Returns false: without a sandbox there are no placeholders.
+pub(crate) fn is_placeholder(_found: &rustix::fs::Stat) -> bool {
+    false
 }
 
 /// A program in a sandbox, which cannot exist here.

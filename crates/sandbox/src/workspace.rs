@@ -8,10 +8,13 @@ use std::sync::Arc;
 use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, Judgement, ToolContext};
 
-use crate::Roots;
 use crate::handle::real_path;
 use crate::path::shown;
+use crate::protected::ProtectedPaths;
+use crate::scan::{MAX_ENTRIES, Scan};
+use crate::temp::PrivateTemp;
 use crate::working_directory::WorkingDirectory;
+use crate::{Roots, SandboxPolicy};
 
 /// The folder that a session works in, and the folders where it may use files. Paths inside the folder are
 /// judged relative to it.
@@ -22,6 +25,8 @@ pub struct Workspace {
     /// Writable folders other than the root.
     writable: Vec<PathBuf>,
     files: Arc<Roots>,
+    protected: Arc<ProtectedPaths>,
+    temp: Option<Arc<PrivateTemp>>,
     cwd: WorkingDirectory,
 }
 
@@ -43,6 +48,7 @@ impl Workspace {
         let root = real(root);
         Self {
             cwd: WorkingDirectory::new(root.clone()),
+            protected: Arc::new(ProtectedPaths::new(&root, home)),
             root,
             home: home.map(Path::to_owned),
             ..Self::default()
@@ -62,6 +68,30 @@ impl Workspace {
         })
     }
 
+    /// Like [`Self::limited`], with a private folder for temporary files, which lives as long as the workspace. It
+    /// must be one of the allowed folders.
+    ///
+    /// # Errors
+    /// As [`Self::limited`].
+    pub fn limited_with_temp(
+        self,
+        allowed: &[PathBuf],
+        denied: &[PathBuf],
+        temp: Arc<PrivateTemp>,
+    ) -> io::Result<Self> {
+        Ok(Self {
+            files: Arc::new(Roots::new(allowed, denied)?.with_temp(temp.path())),
+            writable: allowed.iter().map(|path| real(path)).collect(),
+            temp: Some(temp),
+            ..self
+        })
+    }
+
+    /// Returns the private folder for temporary files.
+    pub fn temp(&self) -> Option<&Arc<PrivateTemp>> {
+        self.temp.as_ref()
+    }
+
     /// Returns the working directory, where relative paths start.
     pub fn working_directory(&self) -> &WorkingDirectory {
         &self.cwd
@@ -70,6 +100,28 @@ impl Workspace {
     /// Returns the folder of the workspace.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// Returns the folders that are searched for files with denied names, which no list of paths can name.
+    pub(crate) fn searched(&self) -> Vec<PathBuf> {
+        let mut folders = vec![self.root.clone()];
+        if self.files.denies_names() {
+            let temp = self.temp.as_ref().map(|temp| temp.path());
+            let others = self
+                .writable
+                .iter()
+                .filter(|folder| **folder != self.root && Some(folder.as_path()) != temp);
+            folders.extend(others.cloned());
+        }
+        folders
+    }
+
+    /// Adds the files with denied names and the nested repositories to a policy. Returns false if there are so many
+    /// files that some may be missing.
+    pub fn hide_in(&self, policy: &mut SandboxPolicy) -> bool {
+        let scan = Scan::of(&self.files, &self.searched(), MAX_ENTRIES);
+        scan.add_to(policy);
+        !scan.is_partial
     }
 
     /// Returns the handles that files are opened from.
@@ -84,6 +136,19 @@ impl Workspace {
 
     fn contains(&self, real: &Path) -> bool {
         real.starts_with(&self.root) || self.writable.iter().any(|place| real.starts_with(place))
+    }
+
+    /// Returns the protected paths.
+    pub fn protected(&self) -> &Arc<ProtectedPaths> {
+        &self.protected
+    }
+
+    /// SAFE-10: returns the reason to ask before `path` is changed, if other programs run it by themselves, as
+    /// written or with every link followed.
+    pub fn protects(&self, path: &str) -> Option<String> {
+        let real = self.real(path);
+        let found = self.protected.reason(&real);
+        found.or_else(|| self.protected.reason(&self.absolute(path)))
     }
 
     /// Returns the location of a path that is written in a command that starts in `folder`, with links followed
@@ -141,15 +206,21 @@ impl Workspace {
         judgement
     }
 
-    /// Judges a call that writes `path`: a write inside the workspace, an administrative call elsewhere.
+    /// Judges a call that writes `path`: a write inside the workspace, an administrative call elsewhere and for
+    /// protected paths.
     pub fn writing(&self, path: &str) -> Judgement {
         let (mut judgement, is_inside) = self.judge(path, Category::Write);
         if !is_inside {
-            judgement.category = Category::Admin;
             judgement.escalation.outside = true;
-            judgement
-                .reasons
-                .push("it writes outside the workspace".to_owned());
+            let reason = "it writes outside the workspace".to_owned();
+            judgement.reasons.push(reason);
+        }
+        if let Some(reason) = self.protects(path) {
+            judgement.escalation.protected = true;
+            judgement.reasons.push(reason);
+        }
+        if !judgement.reasons.is_empty() {
+            judgement.category = Category::Admin;
         }
         judgement
     }
@@ -203,7 +274,7 @@ impl Workspace {
     /// Follows every link of the existing part of the path. A `..` after a link leads to the parent of the
     /// link's target, so it is resolved and not removed from the text.
     fn real(&self, path: &str) -> PathBuf {
-        let whole = self.whole(path);
+        let whole = self.files.meant(&self.whole(path));
         if let Some(real) = real_path(&whole) {
             return real;
         }

@@ -84,6 +84,7 @@ async fn output(bed: &Bed, words: usize, was_confirmed: bool) -> ToolOutput {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
+        confirmed: false,
         places: Arc::default(),
     };
     let call = AdmittedCall {

@@ -32,6 +32,7 @@ mod find;
 #[doc(hidden)]
 pub mod fuzzing;
 mod git;
+mod git_settings;
 mod git_table;
 mod interpreters;
 mod launchers;

@@ -93,10 +93,12 @@ mod tests {
         let network = Escalation {
             network: true,
             outside: false,
+            protected: false,
         };
         let both = Escalation {
             network: true,
             outside: true,
+            protected: false,
         };
         let cases = [
             ("ls -la", nothing),

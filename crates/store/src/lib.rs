@@ -35,6 +35,7 @@ pub mod maintenance {
 /// |---|---|
 /// | `sqlite:<path>`, `sqlite://<path>`, or a path | SQLite database in this file, created if it does not exist; older versions are migrated |
 /// | `ephemeral:` | new SQLite database in a temporary folder, removed with the last handle |
+/// | `ephemeral:/folder` | the same, below this folder |
 ///
 /// `clock` decides when the lease of a session expires.
 ///
@@ -59,6 +60,6 @@ pub fn begin(url: impl AsRef<OsStr>, clock: Arc<dyn Clock>) -> Result<Arc<dyn St
 fn start(url: &OsStr, clock: Arc<dyn Clock>) -> Result<SqliteStore, LogError> {
     match Location::parse(url)? {
         Location::Sqlite(path) => SqliteStore::begin(&path, clock),
-        Location::Ephemeral => SqliteStore::ephemeral(clock),
+        Location::Ephemeral(parent) => SqliteStore::ephemeral(parent.as_deref(), clock),
     }
 }

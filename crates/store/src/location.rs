@@ -12,7 +12,7 @@ pub(crate) enum Location {
     /// File of a SQLite database.
     Sqlite(PathBuf),
     /// Temporary SQLite database.
-    Ephemeral,
+    Ephemeral(Option<PathBuf>),
 }
 
 impl Location {
@@ -24,10 +24,17 @@ impl Location {
             _ => (None, bytes),
         };
         match scheme {
-            Some(b"ephemeral") if rest.is_empty() => Ok(Self::Ephemeral),
-            Some(b"ephemeral") => Err(LogError::Foreign(
-                "the store URL `ephemeral:` takes no path".to_owned(),
-            )),
+            Some(b"ephemeral") if rest.is_empty() => Ok(Self::Ephemeral(None)),
+            Some(b"ephemeral") => {
+                let parent = PathBuf::from(OsStr::from_bytes(rest));
+                match parent.is_absolute() {
+                    true => Ok(Self::Ephemeral(Some(parent))),
+                    false => Err(LogError::Foreign(
+                        "the store URL `ephemeral:` takes the absolute path of a folder, or nothing"
+                            .to_owned(),
+                    )),
+                }
+            }
             Some(b"sqlite") => file(rest.strip_prefix(b"//").unwrap_or(rest)),
             None => file(rest),
             // The rest of the URL may hold a password, so only the scheme is named.
@@ -70,7 +77,8 @@ mod tests {
             ("sqlite:/a/b.db", sqlite("/a/b.db")),
             ("sqlite:///a/b.db", sqlite("/a/b.db")),
             ("sqlite:odd:name.db", sqlite("odd:name.db")),
-            ("ephemeral:", Ok(Location::Ephemeral)),
+            ("ephemeral:", Ok(Location::Ephemeral(None))),
+            ("ephemeral:/x", Ok(Location::Ephemeral(Some("/x".into())))),
         ];
         for (url, expected) in cases {
             assert_eq!(Location::parse(url.as_ref()), expected, "{url}");
@@ -83,7 +91,10 @@ mod tests {
         );
         assert_eq!(error("sqlite:"), "the store URL has no path");
         assert_eq!(error(""), "the store URL has no path");
-        assert_eq!(error("ephemeral:x"), "the store URL `ephemeral:` takes no path");
+        assert_eq!(
+            error("ephemeral:x"),
+            "the store URL `ephemeral:` takes the absolute path of a folder, or nothing"
+        );
     }
 
     /// SES-5: a path that is not UTF-8 stays as it is.

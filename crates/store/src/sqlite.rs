@@ -16,7 +16,9 @@ mod read;
 mod schema;
 mod writer;
 
+use std::fs;
 use std::io::Read;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -72,13 +74,22 @@ impl SqliteStore {
         })
     }
 
-    /// Starts to open a new database in a temporary folder, which is removed with the last handle.
+    /// Starts to open a new database in a new folder below `parent`, or in a temporary one. It is removed with the
+    /// last handle.
     ///
     /// # Errors
     /// As [`Self::begin`].
-    pub(crate) fn ephemeral(clock: Arc<dyn Clock>) -> Result<Self, LogError> {
+    pub(crate) fn ephemeral(parent: Option<&Path>, clock: Arc<dyn Clock>) -> Result<Self, LogError> {
         // Created with mode 0700.
-        let folder = tempfile::tempdir().map_err(|error| LogError::ReadOnly(error.to_string()))?;
+        let made = match parent {
+            None => tempfile::tempdir(),
+            Some(parent) => fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(parent)
+                .and_then(|()| tempfile::tempdir_in(parent)),
+        };
+        let folder = made.map_err(|error| LogError::ReadOnly(error.to_string()))?;
         let file = folder.path().join("session.db");
         Self::start(&file, clock, Some(Arc::new(folder)))
     }

@@ -72,6 +72,7 @@ impl Tool for ApplyPatch {
             }
             all.refusal = all.refusal.or(one.refusal);
             all.escalation.outside |= one.escalation.outside;
+            all.escalation.protected |= one.escalation.protected;
             all.places.extend(one.places);
         }
         all

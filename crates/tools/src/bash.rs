@@ -72,7 +72,8 @@ pub(crate) struct BashInput {
     /// It needs the network, which the sandbox keeps off. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     network: bool,
-    /// It writes outside the working directory and the temporary folder. The user is asked.
+    /// It writes outside the working directory and the temporary folder, or changes protected files such as git's
+    /// settings and hooks. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     outside: bool,
     /// It changes files although it looks as if it only reads them.
@@ -92,6 +93,8 @@ struct Judged {
     analysis: Analysis,
     category: Category,
     escalation: Escalation,
+    /// Reasons to ask because of files that other programs run by themselves.
+    protected: Vec<String>,
     /// Hosts that network access is limited to; empty for all.
     hosts: Vec<String>,
     /// True if git would run programs that the settings of a repository name.
@@ -133,7 +136,11 @@ impl Bash {
     fn judged<'a>(&self, input: &'a BashInput) -> &'a Judged {
         input.judged.get_or_init(|| {
             let analysis = analyse(&input.command, &self.blocklist);
-            let escalation = self.escalation(input, &analysis);
+            let protected = self.protected(&analysis);
+            let mut escalation = self.escalation(input, &analysis);
+            // With approval, such a command may change those files.
+            escalation.protected = !protected.is_empty();
+            escalation.outside |= escalation.protected;
             let cwd = self.workspace.working_directory().current();
             let mut folders = analysis.repositories().iter().map(|folder| cwd.join(folder));
             let runs_settings = folders.any(|folder| repository::names_programs(&folder));
@@ -153,6 +160,7 @@ impl Bash {
                 hosts,
                 escalation,
                 runs_settings,
+                protected,
             }
         })
     }
@@ -171,7 +179,20 @@ impl Bash {
         Escalation {
             network: input.network || needs.network,
             outside: input.outside || needs.outside || leaves(),
+            protected: false,
         }
+    }
+
+    /// Returns the reasons to ask because the command names files that other programs run by themselves, or git's
+    /// settings.
+    fn protected(&self, analysis: &Analysis) -> Vec<String> {
+        let targets = analysis.write_targets().into_iter();
+        let mut reasons: Vec<String> = targets.filter_map(|path| self.workspace.protects(path)).collect();
+        if analysis.changes_git_settings() {
+            reasons.push("it changes git's settings, which name programs that git runs by itself".to_owned());
+        }
+        reasons.dedup();
+        reasons
     }
 
     /// TOOL-9: leaves the command running and returns its first output. Cancelling ends the wait, not the
@@ -252,9 +273,10 @@ impl Tool for Bash {
         let mut judgement = Judgement {
             subjects: pieces.chain(spellings).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
-            reasons: analysis.reasons(),
+            reasons: [judged.protected.clone(), analysis.reasons()].concat(),
             ..Judgement::of(judged.category)
         };
+        judgement.escalation.protected = judged.escalation.protected;
         if judged.runs_settings && analysis.category == Category::Read {
             judgement.reasons.push(RUNS_SETTINGS.to_owned());
         }
@@ -291,7 +313,7 @@ impl Tool for Bash {
             return Err(ToolError::Canceled(String::new()));
         }
         let judged = self.judged(&input);
-        let (analysis, access) = (&judged.analysis, judged.access());
+        let (analysis, access) = (&judged.analysis, judged.access().confirmed(cx.confirmed));
         if input.background {
             return self.run_in_background(&input, &access, limit, &cx).await;
         }

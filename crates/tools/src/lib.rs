@@ -36,6 +36,7 @@
 //!         execution: Arc::new(execution),
 //!         progress: Progress::none(),
 //!         person: Person::nobody(),
+//!         confirmed: false,
 //!         places: Arc::default(),
 //!     })
 //!     .await?;

@@ -16,7 +16,7 @@ use crate::disk::{self, DiskError};
 use windlass_core::text;
 use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{resolve_path, shown};
-use windlass_sandbox::{OpenMode, Roots};
+use windlass_sandbox::{OpenMode, Roots, is_placeholder};
 
 const MAX_ENTRIES: usize = 500;
 
@@ -73,7 +73,10 @@ fn list(roots: &Roots, real: &Path, name: &str, stopped: &dyn Fn() -> bool) -> i
             break;
         }
         let name = entry?.file_name().to_owned();
-        if !matches!(name.to_bytes(), b"." | b".." | b".git") {
+        let found = statat(&folder, &name, AtFlags::SYMLINK_NOFOLLOW);
+        if !matches!(name.to_bytes(), b"." | b".." | b".git")
+            && !found.is_ok_and(|found| is_placeholder(&found))
+        {
             entries.push(name);
         }
     }

@@ -2,8 +2,8 @@
 //! answers.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -15,7 +15,8 @@ use windlass_config::{Problem, ProblemKind};
 
 const RUN: &str = r#"#!/bin/sh
 # Runs the session again in an empty folder, with the simulated model in place of the real one, and compares the answers.
-# WINDLASS names the program (default: `windlass`). Exit code 0 if every answer is the same.
+# WINDLASS names the program (default: `windlass`), and MODE the permission mode (default: `default`): calls that a
+# person approved in the session need MODE=full. Exit code 0 if every answer is the same.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 windlass=${WINDLASS:-windlass}
@@ -39,7 +40,7 @@ go_on=
 for prompt in "$here"/turns/*.prompt; do
     answer=${prompt%.prompt}.answer
     status=0
-    "$windlass" exec --quiet --mode full --provider sim -c "providers.sim.base_url=$url" $go_on - \
+    "$windlass" exec --quiet --mode "${MODE:-default}" --provider sim -c "providers.sim.base_url=$url" $go_on - \
         < "$prompt" > "$work/answer" || status=$?
     go_on=--continue
     if [ -f "$answer" ]; then
@@ -67,20 +68,32 @@ pub(super) fn write(folder: &Path, info: &SessionInfo, entries: &[Entry]) -> Res
         )));
     }
     fs::DirBuilder::new().mode(0o700).create(folder).map_err(failed)?;
-    fs::create_dir(folder.join("turns")).map_err(failed)?;
-    fs::write(folder.join("script.yaml"), script(info, entries)).map_err(failed)?;
+    let turns_folder = folder.join("turns");
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(&turns_folder)
+        .map_err(failed)?;
+    put(&folder.join("script.yaml"), &script(info, entries), 0o600).map_err(failed)?;
     for (number, (prompt, answer)) in turns.iter().enumerate() {
         let name = format!("{:04}", number + 1);
-        fs::write(folder.join("turns").join(format!("{name}.prompt")), prompt).map_err(failed)?;
+        put(&turns_folder.join(format!("{name}.prompt")), prompt, 0o600).map_err(failed)?;
         if let Some(answer) = answer {
             let text = format!("{}\n", answer.trim_end());
-            fs::write(folder.join("turns").join(format!("{name}.answer")), text).map_err(failed)?;
+            put(&turns_folder.join(format!("{name}.answer")), &text, 0o600).map_err(failed)?;
         }
     }
-    let run = folder.join("run.sh");
-    fs::write(&run, RUN).map_err(failed)?;
-    fs::set_permissions(&run, fs::Permissions::from_mode(0o755)).map_err(failed)?;
+    put(&folder.join("run.sh"), RUN, 0o700).map_err(failed)?;
     Ok(turns.len())
+}
+
+/// Writes a new file with this mode.
+fn put(path: &Path, text: &str, mode: u32) -> std::io::Result<()> {
+    let mut file = fs::File::options()
+        .write(true)
+        .create_new(true)
+        .mode(mode)
+        .open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 /// Returns the user's message and the answer of each turn.

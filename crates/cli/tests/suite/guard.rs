@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with};
 
-use super::support::with_replies;
+use super::support::{elsewhere, with_replies};
 use super::tui::{EMPTY, leave, press_until, say};
 
 const SECRET: &str = "hunter2-do-not-tell";
@@ -127,7 +127,7 @@ struct Scene {
 
 impl Scene {
     fn new(attack: &Attack) -> Self {
-        let outside = tempfile::tempdir().unwrap();
+        let outside = elsewhere();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let fill = |text: &str| {

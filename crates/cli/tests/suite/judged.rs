@@ -14,7 +14,7 @@ use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
 use windlass_tools::{ToolsConfig, builtin};
 
-use super::support::with_replies;
+use super::support::{elsewhere, with_replies};
 
 /// Runs a reply of two calls. The temporary folder of the run is inside the project, so that nothing outside is
 /// writable.
@@ -36,7 +36,7 @@ fn two_calls(first: &str, then: (&str, Value), more: &[&str]) -> (Workspace, Out
 }
 
 fn outside() -> (TempDir, String) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = elsewhere();
     let path = folder.path().canonicalize().unwrap().display().to_string();
     (folder, path)
 }
@@ -131,6 +131,7 @@ async fn a_command_runs_with_the_access_it_was_judged_with() {
         execution,
         progress: Progress::none(),
         person: Person::nobody(),
+        confirmed: false,
         places: Arc::default(),
     };
     let output = call.run(context).await.unwrap();
@@ -194,6 +195,7 @@ impl Links {
             }),
             progress: Progress::none(),
             person: Person::nobody(),
+            confirmed: false,
             places: Arc::default(),
         }
     }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually, processes_with};
 
-use super::support::with_replies;
+use super::support::{elsewhere, with_replies};
 
 /// Returns a model that makes one call and then answers.
 fn scene(tool: &str, arguments: Value) -> (SimServer, Workspace) {
@@ -152,7 +152,7 @@ fn s6_9_injections_are_refused() {
 /// SAFE-3 (S6.10): reading outside the allowed paths is refused.
 #[test]
 fn s6_10_reading_outside_is_refused() {
-    let outside = tempfile::tempdir().unwrap();
+    let outside = elsewhere();
     std::fs::write(outside.path().join("a.txt"), "hunter2").unwrap();
     let path = outside.path().join("a.txt");
     let (sim, workspace) = scene("read_file", json!({ "path": path }));
@@ -173,7 +173,7 @@ fn s6_11_denied_wins_over_allowed() {
 /// SAFE-3 (S6.12): a link that leads outside is refused.
 #[test]
 fn s6_12_links_may_not_lead_out() {
-    let outside = tempfile::tempdir().unwrap();
+    let outside = elsewhere();
     std::fs::write(outside.path().join("a.txt"), "hunter2").unwrap();
     let (sim, workspace) = scene("read_file", json!({ "path": "link/a.txt" }));
     symlink(outside.path(), workspace.path().join("link")).unwrap();

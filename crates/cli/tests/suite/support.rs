@@ -11,6 +11,11 @@ pub(super) fn workspace() -> Workspace {
     Workspace::new(env!("CARGO_BIN_EXE_windlass"))
 }
 
+/// A folder that is neither in a workspace nor in a temporary folder of the machine, which a session replaces.
+pub(super) fn elsewhere() -> tempfile::TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()
+}
+
 /// Starts a simulated model with these replies, and returns a workspace that uses it over `wire`.
 pub(super) fn with_replies(
     wire: Protocol,

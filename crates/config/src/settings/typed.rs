@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_core::dispatch::Execution;
@@ -200,6 +201,10 @@ pub struct SecuritySettings {
     pub allowed_paths: Vec<String>,
     /// SAFE-3: paths that no tool may access.
     pub denied_paths: Vec<String>,
+    /// SAFE-10: true if a session may work in the home folder or above it without a question.
+    pub allow_home: bool,
+    /// The user's settings file that was read, which tools may not access.
+    pub config_file: Option<PathBuf>,
 }
 
 /// PROV-7: a provider under a name of the user's choice.

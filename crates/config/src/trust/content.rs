@@ -172,7 +172,12 @@ impl Reader {
         }
         let flags = FLAGS.difference(OFlags::NOFOLLOW);
         let opened = rustix::fs::open(&program.path, flags, Mode::empty());
-        self.file(opened.map_err(|error| refused(name, error))?.into(), name)
+        let file = File::from(opened.map_err(|error| refused(name, error))?);
+        let found = file.metadata().map_err(|error| unreadable(name, &error))?;
+        if !found.is_file() {
+            return Err(format!("{} is not a file", name.display()));
+        }
+        self.file(file, name)
     }
 }
 

@@ -13,6 +13,7 @@ fn cx(call: &str) -> ToolContext {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
+        confirmed: false,
         places: Arc::default(),
     }
 }

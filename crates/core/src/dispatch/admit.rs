@@ -121,6 +121,7 @@ pub(super) async fn admit(
     // A hook that wants a person asked is not answered by another hook, and a listed command by none.
     let must_ask = !reasons.is_empty() || proposal.blocked.is_some();
     proposal.reasons.extend(reasons);
+    let asks = decision == Decision::Ask;
     let (permitted, was_confirmed) = match decision {
         Decision::Allow => (Ok(()), false),
         Decision::Deny(denial) => (Err(denial), false),
@@ -135,14 +136,13 @@ pub(super) async fn admit(
         },
     };
     match permitted {
-        Ok(()) => Ok(run(
-            deps,
-            candidate,
-            AdmittedCall {
+        Ok(()) => {
+            let admitted = AdmittedCall {
                 proposal,
                 was_confirmed,
-            },
-        )),
+            };
+            Ok(run(deps, candidate, admitted, asks))
+        }
         Err(Denial {
             feedback: Some(feedback),
             ..
@@ -173,7 +173,7 @@ fn advice(policy: &Policy, proposal: &Proposal) -> String {
     }
 }
 
-fn run(deps: &Calls<'_>, candidate: Candidate<'_>, admitted: AdmittedCall) -> Fate {
+fn run(deps: &Calls<'_>, candidate: Candidate<'_>, admitted: AdmittedCall, confirmed: bool) -> Fate {
     let traits = candidate.tool.traits();
     let attempt = if deps.config.retry_transient {
         Attempt::with_retry(
@@ -185,7 +185,7 @@ fn run(deps: &Calls<'_>, candidate: Candidate<'_>, admitted: AdmittedCall) -> Fa
         Attempt::once(candidate.prepared)
     };
     Fate::Run {
-        attempt: Box::new(attempt),
+        attempt: Box::new(attempt.confirmed(confirmed)),
         traits,
         admitted: Box::new(admitted),
     }

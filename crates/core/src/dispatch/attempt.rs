@@ -17,6 +17,8 @@ pub(super) struct Attempt {
     again: Option<(Arc<dyn AnyTool>, String)>,
     /// The call as it was judged, and the hooks that observe it.
     watch: Option<(AdmittedCall, Hooks)>,
+    /// True if the call needed approval, and got it.
+    confirmed: bool,
 }
 
 /// A tool's output, and how it was obtained.
@@ -33,6 +35,7 @@ impl Attempt {
             prepared,
             again: None,
             watch: None,
+            confirmed: false,
         }
     }
 
@@ -44,7 +47,14 @@ impl Attempt {
             prepared,
             again: reads.then(|| (tool, input.to_owned())),
             watch: None,
+            confirmed: false,
         }
+    }
+
+    /// Records that the call needed approval, and got it.
+    pub(super) fn confirmed(mut self, confirmed: bool) -> Self {
+        self.confirmed = confirmed;
+        self
     }
 
     /// Adds hooks that observe the call.
@@ -54,7 +64,8 @@ impl Attempt {
     }
 
     /// Runs the call with its hooks.
-    pub(super) async fn run(mut self, cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
+    pub(super) async fn run(mut self, mut cx: ToolContext, clock: Arc<dyn Clock>) -> Finished {
+        cx.confirmed = self.confirmed;
         let Some((call, hooks)) = self.watch.take() else {
             return self.tried(cx, clock).await;
         };

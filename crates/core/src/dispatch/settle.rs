@@ -86,6 +86,7 @@ impl Running {
                 Arc::clone(deps.events),
                 Arc::clone(deps.approver),
             ),
+            confirmed: false,
             places: Arc::default(),
         };
         let clock = Arc::clone(deps.clock);

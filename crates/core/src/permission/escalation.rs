@@ -11,17 +11,23 @@ pub struct Escalation {
     pub network: bool,
     /// Access to files outside the workspace. Denied paths stay denied.
     pub outside: bool,
+    /// SAFE-10: changes of files that other programs run by themselves. Neither a mode nor a rule allows them, only a
+    /// person.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub protected: bool,
 }
 
 impl Escalation {
     /// Returns true if nothing beyond the default is needed.
     pub fn is_none(&self) -> bool {
-        !self.network && !self.outside
+        !self.network && !self.outside && !self.protected
     }
 
     /// Returns true if everything in `other` is part of this.
     pub fn includes(self, other: Self) -> bool {
-        (self.network || !other.network) && (self.outside || !other.outside)
+        (self.network || !other.network)
+            && (self.outside || !other.outside)
+            && (self.protected || !other.protected)
     }
 
     /// Returns true if both have something in common.

@@ -70,6 +70,7 @@ fn a_grant_covers_the_access_that_was_shown() {
         escalation: Escalation {
             network,
             outside: false,
+            protected: false,
         },
         ..proposal(commands)
     };

@@ -28,7 +28,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Decides about one call: built-in refusals, deny, ask, allow, then the mode.
+    /// Decides about one call: built-in refusals, deny, ask, protected files, allow, then the mode.
     pub fn decide(&self, proposal: &Proposal) -> Decision {
         if let Some(refusal) = &proposal.refusal {
             return told(refusal.clone());
@@ -43,6 +43,12 @@ impl Policy {
         }
         if self.asks(proposal).is_some() {
             return Decision::Ask;
+        }
+        if proposal.escalation.protected {
+            return match self.by_mode(proposal) {
+                Decision::Allow => Decision::Ask,
+                decided => decided,
+            };
         }
         if covers(&self.rules.allow, proposal) {
             return Decision::Allow;
@@ -95,7 +101,10 @@ impl Policy {
 
     /// SAFE-2: decides about a listed command. No rule allows it, and only a person can.
     fn about_blocked(&self, blocked: &Blocked, proposal: &Proposal) -> Decision {
-        let runs = self.mode == Mode::Full && blocked.is_undoable && self.asks(proposal).is_none();
+        let runs = self.mode == Mode::Full
+            && blocked.is_undoable
+            && !proposal.escalation.protected
+            && self.asks(proposal).is_none();
         match self.mode {
             _ if runs => Decision::Allow,
             Mode::Plan | Mode::Unattended => told(blocked.refusal.clone()),

@@ -91,6 +91,7 @@ impl Rig {
             execution: Arc::default(),
             progress: Progress::none(),
             person: Person::nobody(),
+            confirmed: false,
             places: Arc::default(),
         };
         let prepared = match tool.prepare(&input.to_string()) {

@@ -54,6 +54,10 @@ impl Denied {
         self.paths.is_empty() && self.names.is_empty()
     }
 
+    pub(super) fn has_names(&self) -> bool {
+        !self.names.is_empty()
+    }
+
     /// Returns true if a path is denied by its location.
     pub(super) fn covers(&self, path: &Path) -> bool {
         // Compares bytes instead of components, because this runs for every file of a tree.

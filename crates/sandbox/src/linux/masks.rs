@@ -70,7 +70,7 @@ pub(super) fn probe() -> io::Result<()> {
 /// so the protected path cannot be moved away from its rules.
 fn pin(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
     let mut folders = BTreeSet::new();
-    for path in policy.inside_writable() {
+    for path in policy.fixed() {
         let above = path.ancestors().skip(1);
         let below_root =
             |folder: &&Path| policy.writable(folder) && !policy.write.iter().any(|root| root == folder);
@@ -88,8 +88,15 @@ fn to_keep(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, SandboxError> {
     let paths = policy.read_only.iter();
     let paths = paths.filter(|path| policy.writable(path) && !path.is_symlink());
     let open = paths.filter(|path| !policy.denied.iter().any(|denied| path.starts_with(denied)));
-    open.map(|path| mount_point(path).ok_or_else(|| no_mount_point(path)))
-        .collect()
+    let mut places = BTreeSet::new();
+    for path in open {
+        match mount_point(path) {
+            Some(place) => drop(places.insert(place)),
+            None if policy.replaces(path) => {}
+            None => return Err(no_mount_point(path)),
+        }
+    }
+    Ok(places)
 }
 
 /// Returns the mount points of the masks. A path below another denied path is hidden with that one.
@@ -102,7 +109,7 @@ fn to_hide(policy: &ResolvedPolicy) -> Result<BTreeSet<PathBuf>, SandboxError> {
         }
         match mount_point(path) {
             Some(place) => drop(places.insert(place)),
-            None if policy.writable(path) => return Err(no_mount_point(path)),
+            None if policy.writable(path) && !policy.replaces(path) => return Err(no_mount_point(path)),
             None => {}
         }
     }

@@ -1,71 +1,118 @@
-//! Placeholders: empty folders in place of denied paths that do not exist, so that a mask can be mounted on
-//! them.
+//! Placeholders: empty folders or files in place of denied and protected paths that do not exist, so that a
+//! mask can be mounted on them.
 //!
-//! An empty folder disturbs least: version control does not see it. A placeholder has a mode that nothing
-//! else uses, so that one left behind by a killed program is taken over and removed by the next. Several
+//! An empty folder disturbs least: version control does not see it. A placeholder has ordinary permissions, so that
+//! the user and other programs can use it; as soon as they do, it is theirs. It is recognized by its time of
+//! modification, so that one left behind by a killed program is taken over and removed by the next. Several
 //! sandboxes share a placeholder through a lock.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, Timespec, Timestamps};
 use rustix::io::{Errno, Result};
 
-/// Readable by the owner only, so that it can be locked; the sticky bit marks it as a placeholder.
-const OURS: Mode = Mode::RUSR.union(Mode::XUSR).union(Mode::SVTX);
+use crate::protected::Placeholder;
+
+/// Time of modification that marks a placeholder, in seconds. Any use of the placeholder changes it.
+const MARK: i64 = 0x5749_4e44;
+
+const FOLDER_MODE: u32 = 0o755;
+const FILE_MODE: u32 = 0o644;
 
 /// Maximum number of attempts at a path that keeps changing.
 const TRIES: usize = 8;
 
+/// The placeholders of all sandboxes of this program, for its end.
+static ALL: Mutex<All> = Mutex::new(All {
+    is_closed: false,
+    sandboxes: Vec::new(),
+});
+
+struct All {
+    is_closed: bool,
+    sandboxes: Vec<Weak<Mutex<Held>>>,
+}
+
+type Held = BTreeMap<PathBuf, OwnedFd>;
+
 /// The placeholders of one sandbox.
-#[derive(Debug, Default)]
-pub(super) struct Placeholders(Mutex<BTreeMap<PathBuf, OwnedFd>>);
+#[derive(Debug)]
+pub(super) struct Placeholders(Arc<Mutex<Held>>);
+
+impl Default for Placeholders {
+    fn default() -> Self {
+        let held = Arc::default();
+        let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        all.sandboxes.retain(|known| known.strong_count() > 0);
+        all.sandboxes.push(Arc::downgrade(&held));
+        Self(held)
+    }
+}
+
+/// Removes the placeholders of all sandboxes, and lets no new ones be created.
+pub(crate) fn release_all() {
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    all.is_closed = true;
+    for held in all.sandboxes.drain(..).filter_map(|held| held.upgrade()) {
+        release(&held);
+    }
+}
 
 impl Placeholders {
     /// Makes sure that the path exists. A file or folder that is not a placeholder is left as it is.
     ///
     /// # Errors
     /// If no placeholder can be created.
-    pub(super) fn hold(&self, path: &Path) -> Result<()> {
+    pub(super) fn hold(&self, path: &Path, kind: Placeholder) -> Result<()> {
+        let all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+        if all.is_closed {
+            return Err(Errno::BUSY);
+        }
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..TRIES {
-            match rustix::fs::mkdir(path, OURS) {
-                Ok(()) => rustix::fs::chmod(path, OURS)?,
-                Err(Errno::EXIST) => {}
+            match create(path, kind) {
+                Ok(()) | Err(Errno::EXIST) => {}
                 Err(error) => return Err(error),
             }
-            let folder = match open(path) {
-                Ok(folder) => folder,
+            match rustix::fs::lstat(path) {
+                Ok(found) if is_mark(&found) => {}
                 Err(Errno::NOENT) => continue,
-                // Not a placeholder, and not a folder: the path exists, which is sufficient.
-                Err(_) => return Ok(()),
-            };
-            if !ours(&folder)? {
-                return Ok(());
+                // Not a placeholder: the path exists, which is sufficient.
+                Ok(_) | Err(_) => return Ok(()),
             }
-            rustix::fs::flock(&folder, FlockOperation::LockShared)?;
+            let Ok(object) = open(path) else { continue };
+            rustix::fs::flock(&object, FlockOperation::LockShared)?;
             // Another sandbox may have removed the placeholder before we got the lock.
-            if same(path, &folder) {
-                held.insert(path.to_owned(), folder);
+            if same(path, &object) {
+                held.insert(path.to_owned(), object);
                 return Ok(());
             }
         }
         Err(Errno::BUSY)
     }
+
+    /// Removes the placeholders that no other sandbox needs, and that nobody has used.
+    pub(super) fn release(&self) {
+        release(&self.0);
+    }
 }
 
-impl Placeholders {
-    /// Removes the placeholders that no other sandbox needs.
-    pub(super) fn release(&self) {
-        let held = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        for (path, folder) in &held {
-            let last = rustix::fs::flock(folder, FlockOperation::NonBlockingLockExclusive).is_ok();
-            if last && same(path, folder) {
-                // This fails for a folder with contents, which is not ours to remove.
-                let _ = rustix::fs::unlinkat(CWD, path, AtFlags::REMOVEDIR);
-            }
+fn release(held: &Mutex<Held>) {
+    let held = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
+    for (path, object) in &held {
+        let last = rustix::fs::flock(object, FlockOperation::NonBlockingLockExclusive).is_ok();
+        if last && same(path, object) && is_placeholder(path) {
+            // This fails for a folder with contents, which is not ours to remove.
+            let is_folder = path.is_dir();
+            let flags = if is_folder {
+                AtFlags::REMOVEDIR
+            } else {
+                AtFlags::empty()
+            };
+            let _ = rustix::fs::unlinkat(CWD, path, flags);
         }
     }
 }
@@ -78,23 +125,54 @@ impl Drop for Placeholders {
 
 /// Returns true for a placeholder of any sandbox.
 pub(super) fn is_placeholder(path: &Path) -> bool {
-    open(path).and_then(|folder| ours(&folder)).unwrap_or_default()
+    rustix::fs::lstat(path).is_ok_and(|found| is_mark(&found))
+}
+
+/// Creates a placeholder and marks it.
+fn create(path: &Path, kind: Placeholder) -> Result<()> {
+    let mode = match kind {
+        Placeholder::File => {
+            let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+            rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE))?;
+            FILE_MODE
+        }
+        Placeholder::Folder | Placeholder::Nothing => {
+            rustix::fs::mkdir(path, Mode::from_raw_mode(FOLDER_MODE))?;
+            FOLDER_MODE
+        }
+    };
+    let object = open(path)?;
+    // Our own files are private, but this one is not ours.
+    rustix::fs::fchmod(&object, Mode::from_raw_mode(mode))?;
+    let mark = Timespec {
+        tv_sec: MARK,
+        tv_nsec: 0,
+    };
+    let times = Timestamps {
+        last_access: mark,
+        last_modification: mark,
+    };
+    rustix::fs::futimens(&object, &times)
 }
 
 fn open(path: &Path) -> Result<OwnedFd> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-fn ours(folder: &OwnedFd) -> Result<bool> {
-    let data = rustix::fs::fstat(folder)?;
-    let folder = FileType::from_raw_mode(data.st_mode) == FileType::Directory;
-    let owner = data.st_uid == rustix::process::geteuid().as_raw();
-    Ok(folder && owner && Mode::from_raw_mode(data.st_mode) == OURS)
+/// Returns true if a file has the mark of a placeholder.
+pub(crate) fn is_mark(found: &Stat) -> bool {
+    let is_owned = found.st_uid == rustix::process::geteuid().as_raw();
+    let is_unused = match FileType::from_raw_mode(found.st_mode) {
+        FileType::Directory => true,
+        FileType::RegularFile => found.st_size == 0,
+        _ => false,
+    };
+    is_owned && is_unused && found.st_mtime == MARK && found.st_mtime_nsec == 0
 }
 
-fn same(path: &Path, folder: &OwnedFd) -> bool {
-    let (Ok(there), Ok(here)) = (rustix::fs::lstat(path), rustix::fs::fstat(folder)) else {
+fn same(path: &Path, object: &OwnedFd) -> bool {
+    let (Ok(there), Ok(here)) = (rustix::fs::lstat(path), rustix::fs::fstat(object)) else {
         return false;
     };
     (there.st_dev, there.st_ino) == (here.st_dev, here.st_ino)
@@ -109,13 +187,38 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(".windlass");
         let (first, second) = (Placeholders::default(), Placeholders::default());
-        first.hold(&path).unwrap();
-        first.hold(&path).unwrap();
-        second.hold(&path).unwrap();
+        for holder in [&first, &first, &second] {
+            holder.hold(&path, Placeholder::Folder).unwrap();
+        }
         drop(first);
         assert!(path.is_dir());
         drop(second);
         assert!(!path.exists());
+    }
+
+    /// SAFE-10: the user can use a placeholder like any other file or folder, and then keeps it.
+    #[test]
+    fn a_placeholder_is_ordinary() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b", "c", "d"].map(|name| folder.path().join(name));
+        let holds = Placeholders::default();
+        for (path, kind) in paths.iter().zip([
+            Placeholder::Folder,
+            Placeholder::File,
+            Placeholder::Folder,
+            Placeholder::File,
+        ]) {
+            holds.hold(path, kind).unwrap();
+            assert!(is_placeholder(path));
+        }
+        std::fs::write(paths[2].join("settings.json"), "{}").unwrap();
+        std::fs::write(&paths[3], "x = 1").unwrap();
+        assert!(!is_placeholder(&paths[2]) && !is_placeholder(&paths[3]));
+        drop(holds);
+        assert_eq!(
+            paths.each_ref().map(|path| path.exists()),
+            [false, false, true, true]
+        );
     }
 
     #[test]
@@ -130,9 +233,8 @@ mod tests {
         std::fs::create_dir(&full).unwrap();
         let holds = Placeholders::default();
         for path in [&file, &full, &used] {
-            holds.hold(path).unwrap();
+            holds.hold(path, Placeholder::Folder).unwrap();
         }
-        rustix::fs::chmod(&used, Mode::RWXU).unwrap();
         std::fs::write(used.join("x"), "x").unwrap();
         drop(holds);
         assert!(file.exists() && full.exists() && used.join("x").exists());

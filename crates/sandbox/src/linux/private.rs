@@ -21,7 +21,7 @@ use crate::policy::Guard;
 pub(super) const SHARED_MEMORY: &str = "/dev/shm";
 
 /// Folders for temporary files that a private one replaces.
-pub(super) const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
+pub(super) use crate::temp::SHARED as TEMPORARY;
 
 /// Devices that give access to nothing.
 pub(super) const DEVICES: [&str; 6] = [
@@ -139,9 +139,9 @@ fn trees(policy: &ResolvedPolicy) -> Result<Vec<Tree>, SandboxError> {
                 .any(|temp| path.starts_with(temp) && path != Path::new(temp))
     };
     let mut places: Vec<(&PathBuf, bool)> = Vec::new();
-    if !policy.writes_everywhere() {
-        places.extend(policy.write.iter().map(|path| (path, true)));
-    }
+    let everywhere = policy.writes_everywhere();
+    let back = policy.write.iter().filter(|path| !everywhere || replaced(path));
+    places.extend(back.map(|path| (path, true)));
     let visible = policy
         .visible
         .iter()

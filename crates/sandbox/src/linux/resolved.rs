@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::mounts::Mounts;
 use super::placeholders::is_placeholder;
 use crate::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPolicy};
+use crate::protected::{Placeholder, in_git, placeholder};
+use crate::temp::SHARED;
 use crate::{Gap, SandboxError};
 
 impl SandboxPolicy {
@@ -17,8 +19,11 @@ impl SandboxPolicy {
     pub(super) fn resolve(self, masks: bool) -> Result<ResolvedPolicy, SandboxError> {
         let mounts =
             Mounts::read().map_err(|error| SandboxError::system("reading the mount table", error))?;
-        let denied = every_name(&self.denied, &mounts)?;
-        let read_only = every_name(&self.read_only, &mounts)?;
+        let mut denied = every_name(&self.denied, &mounts)?;
+        let hidden = every_name(&self.hidden, &mounts)?;
+        denied.extend(hidden.iter().cloned());
+        let read_only: Vec<PathBuf> = self.read_only.iter().flat_map(|path| in_git(path)).collect();
+        let read_only = every_name(&read_only, &mounts)?;
         let mut write = Vec::new();
         for path in &self.write {
             let place = real(path)?.0;
@@ -46,6 +51,7 @@ impl SandboxPolicy {
             temp,
             visible: visible.collect(),
             denied: denied.into_iter().collect(),
+            hidden: hidden.into_iter().collect(),
             read_only: read_only.into_iter().collect(),
             network: self.network,
             local_sockets: self.local_sockets,
@@ -66,6 +72,8 @@ pub(super) struct ResolvedPolicy {
     /// Paths that stay visible although they are in a shared temporary folder.
     pub(super) visible: Vec<PathBuf>,
     pub(super) denied: Vec<PathBuf>,
+    /// Those of `denied` that may be moved.
+    pub(super) hidden: BTreeSet<PathBuf>,
     pub(super) read_only: Vec<PathBuf>,
     pub(super) network: Network,
     pub(super) local_sockets: LocalSockets,
@@ -94,6 +102,12 @@ impl ResolvedPolicy {
         self.write.iter().any(|path| path == Path::new("/"))
     }
 
+    /// Returns true for a path in a shared temporary folder that a private one replaces, so that commands do not see
+    /// what is there.
+    pub(super) fn replaces(&self, path: &Path) -> bool {
+        self.temp.is_some() && SHARED.iter().any(|shared| path.starts_with(shared))
+    }
+
     /// Returns true if commands have a network of their own, with nothing in it.
     pub(super) fn own_network(&self) -> bool {
         self.masks && self.network != Network::On && self.has(Guard::OwnNetwork)
@@ -109,19 +123,39 @@ impl ResolvedPolicy {
         paths.filter(|path| self.writable(path))
     }
 
+    /// Returns the protected paths that must stay where they are.
+    pub(super) fn fixed(&self) -> impl Iterator<Item = &PathBuf> {
+        self.inside_writable().filter(|path| !self.hidden.contains(*path))
+    }
+
     /// Returns the paths that need a placeholder so that something can be mounted on them: for each absent
     /// path its first missing ancestor.
-    pub(super) fn placeholders(&self) -> impl Iterator<Item = PathBuf> {
-        let paths = self.masks.then(|| self.inside_writable());
-        let absent = paths.into_iter().flatten().filter_map(|path| first_absent(path));
-        absent.filter(|path| !path.parent().is_some_and(is_placeholder))
+    pub(super) fn placeholders(&self) -> impl Iterator<Item = (PathBuf, Placeholder)> {
+        let paths = self.masks.then(|| self.fixed());
+        let absent = paths.into_iter().flatten().filter_map(|path| {
+            let absent = first_absent(path)?;
+            let kind = if absent == *path {
+                placeholder(path)
+            } else {
+                Placeholder::Folder
+            };
+            Some((absent, kind))
+        });
+        absent.filter(|(path, _)| !path.parent().is_some_and(is_placeholder))
+    }
+
+    /// Gives up the read-only paths below an absent one that no placeholder can be created for.
+    pub(super) fn give_up(&mut self, absent: &Path) {
+        self.read_only.retain(|path| !path.starts_with(absent));
     }
 
     pub(super) fn gaps(&self) -> Vec<Gap> {
         let mut gaps = Vec::new();
         for path in self.inside_writable() {
             let link = path.is_symlink();
-            if link || (!self.masks && first_absent(path).is_some()) {
+            if link && self.hidden.contains(path) {
+                // Its target is hidden, too, so a command gains nothing by replacing the link.
+            } else if link || (!self.masks && first_absent(path).is_some()) {
                 gaps.push(Gap::Open(path.clone()));
             } else if !self.masks {
                 gaps.extend(path.parent().map(|parent| Gap::Frozen(parent.to_owned())));

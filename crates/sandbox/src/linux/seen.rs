@@ -50,7 +50,7 @@ impl Seen {
 /// Returns the identity of a file. A placeholder counts as absent.
 fn object(path: &Path) -> Option<Object> {
     let (object, _) = look(path)?;
-    (!path.is_dir() || !path.ancestors().take(3).any(is_placeholder)).then_some(object)
+    (!path.ancestors().take(3).any(is_placeholder)).then_some(object)
 }
 
 /// Returns the identity of a file and the time of its last change. No process can set that time.

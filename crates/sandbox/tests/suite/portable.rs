@@ -16,8 +16,8 @@ use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 use windlass_sandbox::process::{self, Tree};
 use windlass_sandbox::{
-    CommandSandbox, HELPER, OpenMode, Parents, PathDenied, Roots, Sandbox, SandboxError, SandboxPolicy,
-    support,
+    Access, CommandSandbox, HELPER, OpenMode, Parents, PathDenied, Roots, Sandbox, SandboxError,
+    SandboxPolicy, support,
 };
 
 const REASON: &str = "this build has no kernel sandbox for this platform, so commands cannot be confined";
@@ -44,7 +44,12 @@ async fn every_command_asks() {
     let sandbox = CommandSandbox::new(policy);
     for (network, outside) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut judgement = Judgement::of(Category::Read);
-        sandbox.judge(Escalation { network, outside }, &mut judgement);
+        let escalation = Escalation {
+            network,
+            outside,
+            protected: false,
+        };
+        sandbox.judge(&Access::of(Category::Write, escalation), &mut judgement);
         assert_eq!(judgement.category, Category::Admin);
         assert!(
             judgement.reasons.iter().any(|reason| reason == REASON),
@@ -53,10 +58,10 @@ async fn every_command_asks() {
         assert_eq!(judgement.refusal, None);
     }
     for output in ["curl: Could not resolve host", "sh: x: Permission denied"] {
-        assert_eq!(sandbox.hint(Escalation::default(), output), None, "{output}");
+        assert_eq!(sandbox.hint(&Access::default(), output), None, "{output}");
     }
     let spawned = sandbox.spawn(
-        Escalation::default(),
+        &Access::default(),
         Path::new("/bin/sh"),
         &["-c", "echo approved"],
         folder.path(),

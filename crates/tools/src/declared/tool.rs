@@ -129,7 +129,13 @@ impl DeclaredTool {
         let borrowed: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let (tree, pipe) = self
             .sandbox
-            .spawn(&self.access(), &program, &borrowed, &execution.cwd, &env)
+            .spawn(
+                &self.access().confirmed(cx.confirmed),
+                &program,
+                &borrowed,
+                &execution.cwd,
+                &env,
+            )
             .map_err(|error| not_started(&error, &program, &execution.cwd))?;
         let finished = finish(tree, pipe, self.timeout, &self.keeping, &cx).await?;
         let details = json!({
@@ -151,6 +157,7 @@ impl DeclaredTool {
         Escalation {
             network: self.definition.network,
             outside: self.definition.category == Category::Admin,
+            protected: false,
         }
     }
 

@@ -108,6 +108,7 @@ async fn get(tool: &Fetch, url: &str) -> Result<String, ToolError> {
         execution: Arc::new(ExecutionContext::default()),
         progress: Progress::none(),
         person: Person::nobody(),
+        confirmed: false,
         places: Arc::default(),
     };
     tool.run(input, cx).await.map(|output| output.content)

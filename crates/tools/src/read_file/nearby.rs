@@ -15,6 +15,7 @@ const ALIKE: f64 = 0.6;
 
 /// Returns the error for a file that does not exist.
 pub(super) fn missing(roots: &Roots, path: &Path, name: &str) -> ToolError {
+    let path = &roots.meant(path);
     let mut text = format!("{name} does not exist.");
     match path.parent() {
         Some(folder) if !folder.is_dir() => text.push_str(" Its folder does not exist either."),

@@ -76,6 +76,7 @@ impl Desk {
             execution: Arc::clone(&self.execution),
             progress: Progress::new(move |piece| live.lock().expect("lock").push(piece.to_owned())),
             person: Person::nobody(),
+            confirmed: false,
             places: Arc::default(),
         }
     }

@@ -1,0 +1,83 @@
+//! SAFE-10: a session in the home folder, or in a folder above it, could change everything that the user has. It needs
+//! a deliberate decision.
+
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+use crate::terminal::tell;
+use windlass_config::environment;
+use windlass_config::settings::Settings;
+use windlass_config::{Problem, ProblemKind};
+
+/// Allows a session in `cwd`, asks the user if one can answer, or refuses.
+///
+/// # Errors
+/// If the folder is too wide and nobody allowed it.
+pub(crate) fn check(settings: &Settings, cwd: &Path, is_somebody_there: bool) -> Result<(), Problem> {
+    let home = environment::var("HOME");
+    let Some(what) = wide(cwd, home.as_deref().map(Path::new)) else {
+        return Ok(());
+    };
+    if settings.security.allow_home {
+        return Ok(());
+    }
+    let advice =
+        "start in a project's folder, or allow this one with --allow-home or security.allow_home = true";
+    // A command run by an agent cannot answer for the user.
+    if is_somebody_there && environment::var("WINDLASS_SESSION").is_none() {
+        tell!(
+            "This is {what}. The agent could change everything in it. To be asked no more: security.allow_home = true"
+        );
+        if is_yes("Work here? [y/N] ") {
+            return Ok(());
+        }
+        return Err(Problem::new(
+            ProblemKind::Denied,
+            format!("not started: {advice}"),
+        ));
+    }
+    Err(Problem::usage(format!(
+        "{} is {what}, and the agent could change everything in it: {advice}",
+        cwd.display()
+    )))
+}
+
+/// Names a folder that contains everything of the user; `None` for any other folder.
+fn wide(cwd: &Path, home: Option<&Path>) -> Option<&'static str> {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let (cwd, home) = (real(cwd), home.map(real));
+    if cwd == Path::new("/") {
+        return Some("the root of the file system");
+    }
+    match home {
+        Some(home) if home == cwd => Some("your home folder"),
+        Some(home) if home.starts_with(&cwd) => Some("a folder above your home folder"),
+        _ => None,
+    }
+}
+
+fn is_yes(question: &str) -> bool {
+    let mut err = std::io::stderr();
+    let _ = write!(err, "{question}").and_then(|()| err.flush());
+    let mut answer = String::new();
+    let read = std::io::stdin().lock().read_line(&mut answer);
+    read.is_ok_and(|bytes| bytes > 0) && matches!(answer.trim().to_lowercase().as_str(), "y" | "yes")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SAFE-10: the home folder and everything above it is wide, under every name; a folder below it is not.
+    #[test]
+    fn wide_folders_are_known() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("users/ann");
+        std::fs::create_dir_all(home.join("project")).unwrap();
+        std::os::unix::fs::symlink(&home, folder.path().join("link")).unwrap();
+        let wide = |path: &Path| wide(path, Some(&home)).is_some();
+        assert!(wide(&home) && wide(&folder.path().join("users")) && wide(Path::new("/")));
+        assert!(wide(&folder.path().join("link")));
+        assert!(!wide(&home.join("project")) && !wide(Path::new("/usr")));
+    }
+}

@@ -1,0 +1,343 @@
+//! Files that other programs run by themselves: attacks through file tools and commands, and the approvals that lift
+//! the protection.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+use windlass_sim::{Protocol, Reply};
+use windlass_testkit::{Output, SimServer, Workspace};
+
+use super::support::{elsewhere, with_replies};
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new("git");
+    command.current_dir(folder).args(arguments).env("HOME", folder);
+    let identity = [("NAME", "Ann"), ("EMAIL", "ann@example.org")];
+    for (name, value) in identity {
+        command.env(format!("GIT_AUTHOR_{name}"), value);
+        command.env(format!("GIT_COMMITTER_{name}"), value);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "git {arguments:?}: {output:?}");
+}
+
+/// A repository with a submodule, a worktree, a nested repository, and a link to its hooks.
+fn repository(workspace: &Workspace) {
+    let root = workspace.path();
+    git(&root, &["init", "-q", "-b", "main"]);
+    git(&root, &["config", "user.name", "Ann"]);
+    git(&root, &["config", "user.email", "ann@example.org"]);
+    git(&root, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    for name in ["nested", "vendor/lib"] {
+        fs::create_dir_all(root.join(name)).unwrap();
+        git(&root.join(name), &["init", "-q"]);
+    }
+    fs::create_dir_all(root.join(".git/modules/lib/hooks")).unwrap();
+    fs::write(root.join(".git/modules/lib/HEAD"), "ref: refs/heads/main\n").unwrap();
+    fs::write(root.join(".git/modules/lib/config"), "[core]\n").unwrap();
+    workspace.write("lib/.git", "gitdir: ../.git/modules/lib\n");
+    std::os::unix::fs::symlink(".git/hooks", root.join("innocent")).unwrap();
+    workspace.write("plain.sh", "#!/bin/sh\n");
+}
+
+fn scene(call: (&str, Value)) -> (SimServer, Workspace) {
+    let (sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        [Reply::call(call.0, call.1), Reply::text("done")],
+    );
+    repository(&workspace);
+    (sim, workspace)
+}
+
+/// Returns the content of every file in the project, without what git writes when it commits.
+fn state(workspace: &Workspace) -> Vec<(String, Vec<u8>)> {
+    let mut files = Vec::new();
+    let mut folders = vec![workspace.path()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            let path = entry.path();
+            match entry.file_type().unwrap().is_dir() {
+                true => folders.push(path),
+                false => files.push((path.display().to_string(), fs::read(&path).unwrap_or_default())),
+            }
+        }
+    }
+    files.sort();
+    files
+}
+
+fn write(path: &str) -> (&'static str, Value) {
+    ("write_file", json!({ "path": path, "content": "echo hit\n" }))
+}
+
+fn patch(text: &str) -> (&'static str, Value) {
+    let patch = format!("*** Begin Patch\n{text}*** End Patch\n");
+    ("apply_patch", json!({ "patch": patch }))
+}
+
+fn bash(command: &str) -> Reply {
+    Reply::call("bash", json!({ "command": command }))
+}
+
+fn file_attacks() -> Vec<(&'static str, Value)> {
+    vec![
+        write(".git/hooks/post-merge"),
+        write("./src/../.git/hooks/post-merge"),
+        write("innocent/post-merge"),
+        write(".git/config"),
+        write(".git/config.worktree"),
+        write(".git/commondir"),
+        write(".git/info/attributes"),
+        write(".git/modules/lib/hooks/update"),
+        write("nested/.git/config"),
+        write("lib/.git"),
+        write("new/.git"),
+        write(".windlass/tools.yaml"),
+        write(".vscode/tasks.json"),
+        write(".claude/settings.json"),
+        write(".mcp.json"),
+        write(".GIT/hooks/post-merge"),
+        (
+            "edit_file",
+            json!({ "path": ".git/config", "old_string": "Ann", "new_string": "Eve" }),
+        ),
+        patch(
+            "*** Update File: plain.sh\n*** Move to: .git/hooks/post-merge\n@@\n-#!/bin/sh\n+#!/bin/bash\n",
+        ),
+        patch("*** Add File: .idea/workspace.xml\n+x\n"),
+        patch("*** Delete File: .git/config\n"),
+    ]
+}
+
+/// SAFE-10, SAFE-5: a file tool that changes what another program runs by itself asks, in every mode and under every
+/// spelling; without a person it is refused.
+#[test]
+fn file_tools_ask_in_every_mode() {
+    for call in file_attacks() {
+        for mode in ["default", "full"] {
+            let (_sim, workspace) = scene(call.clone());
+            let before = state(&workspace);
+            let output = workspace
+                .run(&[
+                    "exec",
+                    "-o",
+                    "stream-json",
+                    "--mode",
+                    mode,
+                    "-c",
+                    "security.allow=[\"*\"]",
+                    "go",
+                ])
+                .output();
+            assert_eq!(state(&workspace), before, "{call:?}: {output}");
+            let asked = output.events_of("permission_request");
+            assert_eq!(asked.len(), 1, "{call:?}: {output}");
+            let reasons = asked[0]["reasons"].to_string();
+            assert!(reasons.contains("runs by itself"), "{call:?}: {reasons}");
+        }
+    }
+}
+
+/// SAFE-10: with approval the same calls work, so the tests above can fail.
+#[test]
+fn an_approved_change_is_made() {
+    let calls = [
+        write(".git/hooks/post-merge"),
+        write(".windlass/tools.yaml"),
+        write(".GIT/hooks/post-merge"),
+    ];
+    for call in calls {
+        let (_sim, workspace) = scene(call.clone());
+        let output = workspace.run_on_terminal("exec go").stdin("y\n").output();
+        let path = call.1["path"].as_str().unwrap();
+        assert!(workspace.has(path), "{path}: {output}");
+    }
+}
+
+/// Scripts, because a command line that names a protected file is asked about and does not reach the sandbox.
+fn command_attacks() -> Vec<&'static str> {
+    vec![
+        "echo hit > .git/hooks/post-merge",
+        "echo hit >> .git/config",
+        "printf x > new; ln -f new .git/config; mv -f new .git/config; cp new .git/config",
+        "mv .git .old; mkdir -p .git/hooks; echo hit > .git/hooks/x",
+        "echo hit > .git/config.worktree",
+        "echo hit > .git/info/attributes",
+        "echo hit > .git/modules/lib/config",
+        "echo hit > .git/modules/lib/hooks/update",
+        "echo hit > nested/.git/config",
+        "mv nested other; mkdir -p nested/.git; echo hit > nested/.git/config",
+        "echo hit > lib/.git",
+        "mkdir -p .windlass; echo hit > .windlass/tools.yaml",
+        "mkdir -p .vscode; echo hit > .vscode/tasks.json",
+        "mkdir -p .idea; echo hit > .idea/x",
+        "mkdir -p .cursor; echo hit > .cursor/x",
+        "mkdir -p .codex; echo hit > .codex/x",
+        "mkdir -p .claude; echo hit > .claude/settings.json",
+        "rmdir .mcp.json; echo hit > .mcp.json",
+        "mv .claude .x; mkdir .claude; echo hit > .claude/x",
+        "chmod +x .git/hooks/* .git/config",
+        "ln -sf plain.sh .git/hooks/post-merge",
+    ]
+}
+
+/// SAFE-10, SAFE-4: no command changes what other programs run by themselves, whether it exists or not, in any mode.
+#[test]
+fn commands_cannot_change_protected_files() {
+    for command in command_attacks() {
+        for mode in [
+            &["--mode", "default"][..],
+            &["--mode", "full", "-c", "security.allow=[\"*\"]"],
+        ] {
+            let outside = mode.len() > 2;
+            let call = ("bash", json!({ "command": "sh attack.sh", "outside": outside }));
+            let (sim, workspace) = scene(call);
+            workspace.write("attack.sh", command);
+            let before = state(&workspace);
+            let output = workspace.run(&["exec", "go"]).args(mode).output();
+            let hit = |(path, content): &(String, Vec<u8>)| {
+                let is_protected = [
+                    ".git",
+                    ".windlass",
+                    ".vscode",
+                    ".idea",
+                    ".cursor",
+                    ".codex",
+                    ".claude",
+                    ".mcp.json",
+                ];
+                let old = before
+                    .iter()
+                    .find(|(known, _)| known == path)
+                    .map(|(_, content)| content);
+                let inside = |name: &&str| Path::new(path).iter().any(|part| part == *name);
+                is_protected.iter().any(inside) && old != Some(content)
+            };
+            let changed: Vec<String> = state(&workspace)
+                .into_iter()
+                .filter(hit)
+                .map(|(path, _)| path)
+                .collect();
+            assert!(changed.is_empty(), "{command} {mode:?}: {changed:?}\n{output}");
+            assert_eq!(sim.count(), 2, "the command ran: {command} {mode:?}\n{output}");
+            assert!(
+                workspace.has(".git/HEAD") && workspace.has("nested/.git/HEAD"),
+                "{command}\n{output}"
+            );
+        }
+    }
+}
+
+/// SAFE-10: commands that name protected files ask first, and work once a person has approved them.
+#[test]
+fn approved_commands_change_git_settings() {
+    let cases = [
+        ("git config core.editor ed", ".git/config", "editor = ed"),
+        (
+            "git remote add up https://example.net/x",
+            ".git/config",
+            "example.net",
+        ),
+        ("echo hit > .git/hooks/post-merge", ".git/hooks/post-merge", "hit"),
+        ("git submodule--none || git config a.b c", ".git/config", "b = c"),
+    ];
+    for (command, file, expected) in cases {
+        let (_sim, workspace) = scene(("bash", json!({ "command": command })));
+        let denied = workspace.run(&["exec", "go"]).output();
+        let text = fs::read_to_string(workspace.path().join(file)).unwrap_or_default();
+        assert!(!text.contains(expected), "{command}: {denied}");
+        let (_sim, workspace) = scene(("bash", json!({ "command": command })));
+        let output = workspace.run_on_terminal("exec go").stdin("y\n").output();
+        assert!(output.stdout.contains("by itself"), "{command}: {output}");
+        assert!(workspace.read(file).contains(expected), "{command}: {output}");
+    }
+}
+
+/// SAFE-10: `git init` and a clone into the empty workspace ask, and then work although absent paths are protected.
+#[test]
+fn approved_commands_create_a_repository() {
+    let source = elsewhere();
+    git(source.path(), &["init", "-q"]);
+    git(source.path(), &["commit", "-q", "--allow-empty", "-m", "first"]);
+    let clone = format!("git clone -q {} .", source.path().display());
+    for command in ["git init -q", clone.as_str()] {
+        let replies = [
+            bash("true"),
+            bash(command),
+            // In the new repository, everyday commands work and its settings are protected.
+            bash(
+                "touch a; git add a; python3 -c 'open(\".git/config\", \"a\").write(\"hit\")'; git status; ls -a",
+            ),
+            Reply::text("done"),
+        ];
+        let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+        let output = workspace.run_on_terminal("exec go").stdin("y\n").output();
+        assert!(workspace.has(".git/HEAD"), "{command}: {output}");
+        assert!(
+            !workspace.read(".git/config").contains("hit"),
+            "{command}: {output}"
+        );
+        assert!(workspace.has(".git/index"), "{command}: {output}");
+        assert!(
+            !workspace.has(".windlass") && !workspace.has(".mcp.json"),
+            "{command}: {output}"
+        );
+    }
+}
+
+/// SAFE-10: everyday commands of git run without a question.
+#[test]
+fn everyday_git_is_not_asked_about() {
+    let command = "touch a && git add a && git commit -q -m a && git checkout -q -b feature && git stash list && \
+                   git log --oneline && git status --short";
+    let (sim, workspace) = scene(("bash", json!({ "command": command })));
+    let output = workspace.run(&["exec", "-o", "stream-json", "go"]).output();
+    assert!(output.events_of("permission_request").is_empty(), "{output}");
+    let result: &Output = &output;
+    assert_eq!(result.events_of("tool_result")[0]["is_error"], false, "{output}");
+    assert!(workspace.read(".git/HEAD").contains("feature"), "{output}");
+    sim.assert_valid();
+}
+
+/// SAFE-10: nothing is left in the workspace, and the user can use the places meanwhile.
+#[test]
+fn placeholders_do_not_stay() {
+    let (_sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        [
+            Reply::call(
+                "bash",
+                json!({ "command": "ls -A; git rev-parse --show-toplevel" }),
+            ),
+            Reply::call("list_directory", json!({ "path": "." })),
+            Reply::text("done"),
+        ],
+    );
+    let output = workspace.run(&["exec", "-o", "stream-json", "go"]).output();
+    let listed = output.events_of("tool_result")[1]["content"].to_string();
+    assert!(listed.contains("empty"), "{output}");
+    assert_eq!(fs::read_dir(workspace.path()).unwrap().count(), 0, "{output}");
+}
+
+/// SAFE-10: `tools run` does not change protected files by accident.
+#[test]
+fn tools_run_asks_for_yes() {
+    let (_sim, workspace) = scene(write("x"));
+    let arguments = r##"{"path":".git/hooks/post-merge","content":"#!/bin/sh\n"}"##;
+    let output = workspace.run(&["tools", "run", "write_file", arguments]).output();
+    output.assert_code(5);
+    assert!(
+        output
+            .stderr
+            .contains("it changes .git/hooks, which git runs by itself"),
+        "{output}"
+    );
+    assert!(!workspace.has(".git/hooks/post-merge"));
+    workspace
+        .run(&["tools", "run", "write_file", "--yes", arguments])
+        .output()
+        .assert_code(0);
+    assert!(workspace.has(".git/hooks/post-merge"));
+}
