@@ -3,6 +3,7 @@
 mod context;
 mod deltas;
 mod iterations;
+mod large;
 mod prefix;
 mod sessions;
 mod start;
@@ -58,12 +59,12 @@ impl Group {
     pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
         match self {
             Self::Start => start::measure(lab),
-            Self::Iteration => iterations::measure(lab),
+            Self::Iteration => Ok([iterations::measure(lab)?, iterations::measure_chat(lab)?].concat()),
             Self::Long => iterations::measure_long(lab),
             Self::Deltas => deltas::measure(lab),
             Self::Prefix => prefix::measure(lab),
             Self::Tools => tools::measure(lab),
-            Self::Undo => undo::measure(lab),
+            Self::Undo => Ok([undo::measure(lab)?, large::measure(lab)?].concat()),
             Self::Sessions => sessions::measure(lab),
             Self::Context => context::measure(lab),
             Self::Terminal => terminal::measure(lab),

@@ -72,6 +72,9 @@ impl Lab {
         if options.talk {
             command.arg("--talk");
         }
+        if options.write {
+            command.arg("--write");
+        }
         if let Some(path) = &options.record {
             command.arg("--record").arg(path);
         }

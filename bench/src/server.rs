@@ -41,6 +41,9 @@ pub(crate) struct ServeOptions {
     /// requests outside the conversation.
     #[arg(long)]
     pub(crate) talk: bool,
+    /// Call commands that write a file.
+    #[arg(long)]
+    pub(crate) write: bool,
     /// Record the requests in this file.
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
@@ -56,6 +59,7 @@ impl ServeOptions {
             burst: false,
             delay_ms: 0,
             talk: false,
+            write: false,
             record: None,
         }
     }
@@ -158,7 +162,12 @@ impl Shared {
         let number = number % (self.options.calls + 1);
         let call;
         let chunks = if number < self.options.calls {
-            call = framed(&self.options.wire.call(number));
+            let command = if self.options.write {
+                wire::writing_command(number)
+            } else {
+                wire::command(number)
+            };
+            call = framed(&self.options.wire.call(number, &command));
             &call
         } else {
             &self.text

@@ -35,9 +35,9 @@ impl Wire {
         }
     }
 
-    /// Returns the events of a reply that calls `echo <number>`.
-    pub(crate) fn call(self, number: usize) -> Vec<Vec<u8>> {
-        let arguments = json!({ "command": command(number) }).to_string();
+    /// Returns the events of a reply that runs a command.
+    pub(crate) fn call(self, number: usize, command: &str) -> Vec<Vec<u8>> {
+        let arguments = json!({ "command": command }).to_string();
         let id = format!("call_{number:08}");
         match self {
             Self::Anthropic => {
@@ -121,6 +121,11 @@ pub(crate) fn talk(pieces: usize) -> Vec<String> {
 /// Returns the command of a call. It differs each time, because a model that repeats itself is stopped.
 pub(crate) fn command(number: usize) -> String {
     format!("echo {number}")
+}
+
+/// Like [`command`], but it writes a file.
+pub(crate) fn writing_command(number: usize) -> String {
+    format!("echo {number} > written{}.txt", number % 7)
 }
 
 fn named(data: &Value) -> Vec<u8> {

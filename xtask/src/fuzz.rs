@@ -12,7 +12,9 @@ use crate::child;
 use crate::repo::Root;
 
 /// Names of the targets in `fuzz/Cargo.toml`.
-const TARGETS: &[&str] = &["declared", "edit", "patch", "paths", "shell", "stream"];
+const TARGETS: &[&str] = &[
+    "declared", "edit", "launcher", "patch", "paths", "shell", "stream",
+];
 const SECONDS: u32 = 60;
 /// Time limit for one input.
 const INPUT_SECONDS: u32 = 10;

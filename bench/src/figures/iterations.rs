@@ -86,6 +86,47 @@ pub(super) fn measure_long(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(vec![growth, memory, cpu])
 }
 
+/// Compares the wire of models with a public tokenizer with one that has none.
+pub(super) fn measure_chat(lab: &Lab) -> Result<Vec<Figure>> {
+    let (calls, rounds) = if lab.quick { (50, 3) } else { (200, 9) };
+    let mut runs = Vec::new();
+    for _ in 0..rounds {
+        let [floor, chat] = [Wire::Anthropic, Wire::Chat].map(|wire| {
+            let options = ServeOptions::new(wire, calls);
+            lab.measure(&options, Memory::Watched, |server| {
+                lab.agent(server, wire, "text")
+            })
+        });
+        runs.push((chat?, floor?));
+    }
+    let time = |run: &(Cost, Log)| per_iteration(&run.1);
+    let peak = |run: &(Cost, Log)| f64::from(u32::try_from(run.0.peak).unwrap_or(u32::MAX)) / 1_024.0;
+    let figure = |name: String, value: &dyn Fn(&(Cost, Log)) -> f64, told: &dyn Fn(f64) -> String| Figure {
+        name,
+        agent: told(median(runs.iter().map(|(chat, _)| value(chat)).collect())),
+        floor: told(median(runs.iter().map(|(_, floor)| value(floor)).collect())),
+        value: median(
+            runs.iter()
+                .map(|(chat, floor)| value(chat) / value(floor))
+                .collect(),
+        ),
+        unit: "×",
+        target: Target::AtMost(1.1),
+    };
+    Ok(vec![
+        figure(
+            format!("one iteration of {calls}, chat (floor: anthropic)"),
+            &time,
+            &told,
+        ),
+        figure(
+            format!("peak memory of {calls} iterations, chat (floor: anthropic)"),
+            &peak,
+            &|megabytes| format!("{megabytes:.1} MB"),
+        ),
+    ])
+}
+
 fn run(lab: &Lab, calls: usize, rounds: usize, memory: Memory) -> Result<Vec<Pair>> {
     let wire = Wire::Anthropic;
     let requests = lab.record(wire, calls)?;

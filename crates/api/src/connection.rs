@@ -3,21 +3,21 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::ClientError;
+use crate::{ClientError, SessionId};
 
 /// Providers that can be set up.
 #[async_trait]
 pub trait Connections: Send + Sync {
-    /// Returns all known providers, usable ones first.
-    fn offers(&self) -> Vec<Offer>;
+    /// Returns all providers that a session knows, usable ones first.
+    fn offers(&self, session: &SessionId) -> Vec<Offer>;
 
-    /// Tests a key, stores it where only this user can read it, and uses the provider from the next turn on.
-    /// `key` is empty for a provider that needs none. Returns a message for the user, which never contains
-    /// the key.
+    /// Tests a key, stores it where only this user can read it, and uses the provider from the next turn of the
+    /// session on: a turn submitted after this returns uses it. `key` is empty for a provider that needs none.
+    /// Returns a message for the user, which never contains the key.
     ///
     /// # Errors
     /// When there is no such provider or the key does not work. Then nothing was stored or changed.
-    async fn connect(&self, provider: &str, key: &str) -> Result<String, ClientError>;
+    async fn connect(&self, session: &SessionId, provider: &str, key: &str) -> Result<String, ClientError>;
 }
 
 /// A provider that can be set up.

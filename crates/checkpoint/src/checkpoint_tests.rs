@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::PathBuf;
 
@@ -160,11 +161,13 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
 
     /// SES-11: after any changes in any number of turns, rewinding to any checkpoint restores exactly the
-    /// earlier state, and redoing restores exactly the later one; also in a new process.
+    /// earlier state, and redoing restores exactly the later one; also in a new process, and with watched folders.
     #[test]
-    fn every_checkpoint_can_be_gone_back_to(script in scripts(), to in any::<prop::sample::Index>(), twice: bool) {
+    fn every_checkpoint_can_be_gone_back_to(script in scripts(), to in any::<prop::sample::Index>(), twice: bool, is_watched: bool) {
         let case = Case::new();
-        let mut tracker = case.tracker();
+        let watched_from = if is_watched { 0 } else { usize::MAX };
+        let tracker = || case.limited(CheckpointLimits { watched_from, ..CheckpointLimits::default() });
+        let mut tracker = tracker();
         let mut states = Vec::new();
         for (number, calls) in script.iter().enumerate() {
             states.push(case.state());
@@ -408,6 +411,62 @@ fn a_huge_folder_is_covered_for_file_tools() {
     );
     assert_eq!(fs::read_to_string(root.join("f1")).unwrap(), "x");
     assert_eq!(fs::read_to_string(root.join("f2")).unwrap(), "y");
+}
+
+/// SES-11: a folder with more files than the limit is scanned once in a session, its contents are stored at most
+/// once, and the user is told once.
+#[test]
+fn a_huge_folder_is_looked_at_once() {
+    let case = Case::new();
+    let root = case.root();
+    for name in 0..20 {
+        fs::write(root.join(format!("f{name}")), format!("{name:0>5000}")).unwrap();
+    }
+    let disk = || {
+        let packs = fs::read_dir(case.data.path()).unwrap().next().unwrap();
+        let packs = packs.unwrap().path().join("packs");
+        let size = |file: io::Result<fs::DirEntry>| file.unwrap().metadata().unwrap().len();
+        fs::read_dir(packs).map_or(0, |files| files.map(size).sum::<u64>())
+    };
+    let mut sizes = Vec::new();
+    for _ in 0..2 {
+        let tracker = case.limited(CheckpointLimits {
+            entries: 10,
+            ..CheckpointLimits::default()
+        });
+        begin(&tracker);
+        let warnings = [(); 3].map(|()| {
+            tracker.0.begin("bash", &Scope::Everything).unwrap();
+            tracker.0.end("bash", None).unwrap()
+        });
+        let told = warnings.iter().flatten().collect::<Vec<_>>();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("more than 10 files"), "{told:?}");
+        assert!(warnings[0].is_some());
+        sizes.push(disk());
+    }
+    assert_eq!(sizes[0], sizes[1], "the contents are stored again");
+}
+
+/// SES-11: without the state before an interrupted command, nothing is taken for its change.
+#[test]
+fn a_lost_index_blames_nobody() {
+    let case = Case::new();
+    let root = case.root();
+    fs::write(root.join("a"), "1").unwrap();
+    let tracker = case.tracker();
+    begin(&tracker);
+    tracker.0.begin("bash", &Scope::Everything).unwrap();
+    drop(tracker);
+    let data = fs::read_dir(case.data.path()).unwrap().next().unwrap();
+    fs::remove_file(data.unwrap().path().join("index")).unwrap();
+    let restored = case.tracker().0.rewind_to(1, Force::Never).unwrap();
+    assert_eq!(restored.changes.len(), 0);
+    assert!(
+        restored.uncovered[0].contains("not known any more"),
+        "{restored:?}"
+    );
+    assert!(root.join("a").exists());
 }
 
 /// SES-11: changes of a call whose process was killed are found when the session resumes.

@@ -14,18 +14,22 @@ use windlass_core::clock::Clock;
 use windlass_core::id::{CallId, MessageId};
 
 use super::access::Access;
-use super::index::Index;
 use super::journal::{self, History, Journal, Record, Seen, merge};
 use super::node::{Bytes, Change, Node};
 use super::pack::{Contents, Packs};
 use super::restore;
-use super::scan::{Scanned, scan};
+use super::scan::Report;
+use super::survey::Survey;
 use super::tree::{CheckpointLimits, Tree};
 use crate::diff;
 use windlass_sandbox::Workspace;
 
 /// Maximum size of a file whose diff is shown.
 const SHOWN: usize = 1 << 20;
+
+/// Reason that the changes of an interrupted call are not known.
+const FORGOTTEN: &str =
+    "changes made by an interrupted command: the state of the folder before it is not known any more";
 
 /// Records the changes that a session makes to files. Nothing is read or written until a call may change a
 /// file.
@@ -55,8 +59,14 @@ pub(super) struct Notes {
 #[derive(Default)]
 pub(super) struct State {
     tree: Option<Arc<Tree>>,
-    /// The workspace as of the last scan of this turn.
-    index: Option<Index>,
+    /// The workspace as of the last time it was looked at.
+    survey: Option<Survey>,
+    /// True if it was looked at in this turn.
+    is_current: bool,
+    /// True if the workspace has more files than the limit. It is not looked at again then.
+    is_too_large: bool,
+    /// True if the user was told that commands are not covered.
+    is_told: bool,
     /// Changes made since that scan by tools that name their files.
     recorded: BTreeMap<Bytes, Option<Node>>,
     /// Number of this turn, once assigned.
@@ -73,7 +83,7 @@ impl State {
     /// Ends the turn: later changes belong to another one, and others may change files in the meantime.
     fn leave_turn(&mut self) {
         self.turn = None;
-        self.index = None;
+        self.is_current = false;
         self.recorded.clear();
     }
 }
@@ -181,44 +191,49 @@ impl Files {
         if let Some((tool, paths)) = history.open {
             let (changes, blind) = match paths {
                 Some(paths) => (self.changes_at(&tree, paths)?, None),
-                None => {
-                    let before = Index::read(&self.folder.join("index"));
-                    match self.look(&tree, &before)? {
-                        Some(after) => (before.diff(&after), None),
+                None if self.survey_of(state).is_known() => {
+                    match self.refresh(state, &tree, Report::Changes)? {
+                        Some(changes) => (changes, None),
                         None => (Vec::new(), Some(too_large(&self.limits))),
                     }
                 }
+                None => (Vec::new(), Some(FORGOTTEN.to_owned())),
             };
             journal.add(&Record::Changed { tool, changes, blind })?;
         }
         Ok(())
     }
 
-    /// Scans the whole workspace, as the first command of a turn does. Returns the number of files and
+    /// Looks at the whole workspace, as the first command of a turn does. Returns the number of files and
     /// folders.
     pub(super) fn survey(&self) -> io::Result<usize> {
-        let tree = self.tree(&mut self.lock())?;
-        let before = Index::read(&self.folder.join("index"));
-        let found = self.look(&tree, &before)?.unwrap_or_default();
-        Ok(found.folders.values().map(|folder| folder.entries.len()).sum())
+        let mut state = self.lock();
+        let tree = self.tree(&mut state)?;
+        self.refresh(&mut state, &tree, Report::Nothing)?;
+        Ok(self.survey_of(&mut state).entries())
     }
 
-    /// Scans the workspace and stores the result. Returns `None` if the workspace is too large.
-    fn look(&self, tree: &Tree, before: &Index) -> io::Result<Option<Index>> {
-        let Scanned::Whole(after) = scan(tree, before)? else {
+    fn survey_of<'a>(&self, state: &'a mut State) -> &'a mut Survey {
+        state
+            .survey
+            .get_or_insert_with(|| Survey::open(&self.folder.join("index")))
+    }
+
+    /// Brings the known state of the workspace up to date. Returns `None` if the workspace is too large.
+    fn refresh(&self, state: &mut State, tree: &Tree, report: Report) -> io::Result<Option<Vec<Change>>> {
+        if state.is_too_large {
             return Ok(None);
-        };
-        let is_same = before.folders.len() == after.folders.len()
-            && after.folders.iter().all(|(path, folder)| {
-                before
-                    .folders
-                    .get(path)
-                    .is_some_and(|old| Arc::ptr_eq(old, folder))
-            });
-        if !is_same {
-            after.write(&self.folder.join("index"))?;
         }
-        Ok(Some(after))
+        let refreshed = self.survey_of(state).refresh(tree, report);
+        if let Ok(Some(_)) = &refreshed {
+            state.is_current = true;
+        } else {
+            // What is known is of no use any more.
+            state.survey = None;
+            state.is_current = false;
+            state.is_too_large = refreshed.is_ok();
+        }
+        refreshed
     }
 
     fn changes_at(&self, tree: &Tree, paths: Vec<Seen>) -> io::Result<Vec<Change>> {
@@ -272,9 +287,8 @@ impl Files {
                 Some(paths.into_iter().map(see).collect::<io::Result<Vec<_>>>()?)
             }
             Scope::Everything => {
-                if state.index.is_none() {
-                    let before = Index::read(&self.folder.join("index"));
-                    state.index = self.look(&tree, &before)?;
+                if !state.is_current {
+                    self.refresh(&mut state, &tree, Report::Nothing)?;
                     state.recorded.clear();
                 }
                 None
@@ -287,8 +301,8 @@ impl Files {
         Ok(paths)
     }
 
-    /// Records the end of a call.
-    pub(super) fn end(&self, tool: &str, paths: Option<Vec<Seen>>) -> io::Result<()> {
+    /// Records the end of a call. Returns a warning for the user if its changes are not covered, once.
+    pub(super) fn end(&self, tool: &str, paths: Option<Vec<Seen>>) -> io::Result<Option<String>> {
         let mut state = self.lock();
         let tree = self.tree(&mut state)?;
         let (changes, blind) = match paths {
@@ -301,24 +315,26 @@ impl Files {
             }
             None => self.scanned(&mut state, &tree)?,
         };
+        let is_news = blind.is_some() && !std::mem::replace(&mut state.is_told, true);
+        let warning = blind.clone().filter(|_| is_news);
         self.journal().add(&Record::Changed {
             tool: tool.to_owned(),
             changes,
             blind,
-        })
+        })?;
+        Ok(warning.map(|why| format!("not covered by undo: {why}")))
     }
 
     /// Returns the changes since the last scan, except those already recorded.
     fn scanned(&self, state: &mut State, tree: &Tree) -> io::Result<(Vec<Change>, Option<String>)> {
-        let after = match &state.index {
-            Some(before) => self.look(tree, before)?,
-            None => None,
+        let changes = match state.is_current {
+            true => self.refresh(state, tree, Report::Changes)?,
+            false => None,
         };
-        let (Some(before), Some(after)) = (state.index.take(), after) else {
+        let Some(mut changes) = changes else {
             return Ok((Vec::new(), Some(too_large(&self.limits))));
         };
         let mut recorded = std::mem::take(&mut state.recorded);
-        let mut changes = before.diff(&after);
         for change in &mut changes {
             if let Some(node) = recorded.remove(&change.path) {
                 change.before = node;
@@ -328,7 +344,6 @@ impl Files {
         let left = recorded.into_iter().map(|(path, node)| Seen { path, node });
         changes.extend(self.changes_at(tree, left.collect())?);
         changes.retain(|change| change.before != change.after);
-        state.index = Some(after);
         Ok((changes, None))
     }
 

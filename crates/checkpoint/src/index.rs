@@ -1,17 +1,27 @@
 //! Known state of a workspace: every path with the data that reveals a change. This is a cache of the last
 //! scan; if it is lost, the next scan reads everything again.
+//!
+//! The entries stay in the index file. In memory there is one place per folder, and what changed in a folder
+//! since it was written as a whole. So an update costs as much as what changed, in time and on the disk.
 
-use std::collections::HashMap;
-use std::fs;
-use std::io;
-use std::path::Path;
+mod draft;
+mod format;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs::{self, File};
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{FileType, RawMode};
 
-use super::node::{Bytes, Change, Digest, Node, Skip};
+pub(super) use self::draft::{Draft, Extent, Previous};
+use self::format::{ENTRY, FOLDER_HEAD, HEAD, Head, Kind, MAGIC};
+use super::node::{Bytes, Change, Node};
 
-const MAGIC: &[u8; 8] = b"WLSCAN1\n";
+/// Bytes of replaced records that are not worth writing the file again for.
+const SLACK: u64 = 4 << 20;
 
 /// Metadata that distinguishes two states of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +54,20 @@ pub(super) struct Entry {
     pub(super) node: Node,
 }
 
+impl Entry {
+    pub(super) fn is_folder(&self) -> bool {
+        matches!(self.node, Node::Folder { .. })
+    }
+
+    /// Returns the bytes of content that are stored.
+    fn kept(&self) -> u64 {
+        match self.node {
+            Node::File { size, .. } => size,
+            _ => 0,
+        }
+    }
+}
+
 /// Entries of a folder, sorted by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Folder {
@@ -52,71 +76,285 @@ pub(super) struct Folder {
     pub(super) ignored: bool,
 }
 
-/// All folders by path; the workspace itself is the empty path. Two indexes share the folders that did not
-/// change between them.
+/// Names in a folder that changed, with their new entries.
+pub(super) type Names = Vec<(Box<[u8]>, Option<Entry>)>;
+
+/// The same by name.
+type Since = BTreeMap<Box<[u8]>, Option<Entry>>;
+
+/// A folder of which the entries are in the file.
 #[derive(Debug, Clone, Default)]
+struct Known {
+    /// Place of the folder's body in the file.
+    offset: u64,
+    length: u64,
+    /// Number of entries in the body.
+    written: u32,
+    ignored: bool,
+    /// Number of entries, and bytes of stored content, with the changes since.
+    entries: u32,
+    kept: u64,
+    /// Names that changed since the folder was written.
+    since: Option<Box<Since>>,
+}
+
+/// All folders by path; the workspace itself is the empty path.
+#[derive(Debug)]
 pub(super) struct Index {
-    pub(super) folders: HashMap<Arc<[u8]>, Arc<Folder>>,
+    file: PathBuf,
+    /// The file, for reading and for appending.
+    log: Option<File>,
+    folders: HashMap<Arc<[u8]>, Known>,
+    entries: usize,
+    kept: u64,
+    kept_ignored: u64,
+    /// Bytes of the file as far as it is known, and bytes in it that are not replaced.
+    length: u64,
+    live: u64,
+    is_whole: bool,
+    is_damaged: bool,
 }
 
 impl Index {
+    /// Opens the index in a file. It is empty if the file is missing; what is damaged is left out.
+    pub(super) fn open(file: &Path) -> Self {
+        let mut index = Self {
+            file: file.to_owned(),
+            log: None,
+            folders: HashMap::new(),
+            entries: 0,
+            kept: 0,
+            kept_ignored: 0,
+            length: 0,
+            live: 0,
+            is_whole: false,
+            is_damaged: false,
+        };
+        if let Ok(log) = File::options().read(true).append(true).open(file) {
+            index.is_damaged = index.load(&log).is_none();
+            index.is_whole &= !index.is_damaged;
+            index.log = Some(log);
+        }
+        index
+    }
+
+    /// Reads every record. Returns `None` if one is damaged; what was read until then is used.
+    fn load(&mut self, log: &File) -> Option<()> {
+        let end = log.metadata().ok()?.len();
+        let mut reader = BufReader::with_capacity(1 << 18, log);
+        let mut magic = [0; MAGIC.len()];
+        reader.read_exact(&mut magic).ok().filter(|()| magic == *MAGIC)?;
+        self.length = MAGIC.len() as u64;
+        let (mut bytes, mut rest) = ([0; HEAD], Vec::new());
+        while self.length < end {
+            reader.read_exact(&mut bytes).ok()?;
+            let head = Head::read(&bytes)?;
+            let size = head.path.checked_add(head.body)?;
+            let next = self.length + (HEAD + size) as u64;
+            if next > end {
+                return None;
+            }
+            rest.resize(size, 0);
+            reader
+                .read_exact(&mut rest)
+                .ok()
+                .filter(|()| head.fits(&bytes, &rest))?;
+            let (path, body) = rest.split_at_checked(head.path)?;
+            let offset = self.length + (HEAD + head.path) as u64;
+            self.length = next;
+            match head.kind {
+                Kind::Folder => {
+                    let folder = format::read_folder(body)?;
+                    let known = Known::of(&folder, offset, body.len() as u64);
+                    self.set(Arc::from(path), known);
+                }
+                Kind::Names => self.change(log, path, format::read_names(body)?).ok()?,
+                Kind::Gone => self.forget(path),
+                Kind::Whole => self.is_whole = true,
+            }
+        }
+        Some(())
+    }
+
+    /// Returns true if the index describes the whole workspace as of some moment.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole
+    }
+
+    /// Returns the number of files and folders.
+    pub(super) fn entries(&self) -> usize {
+        self.entries
+    }
+
     /// Returns the bytes of stored content: in total, and in ignored folders.
     pub(super) fn kept(&self) -> (u64, u64) {
-        let mut sums = (0, 0);
-        for folder in self.folders.values() {
-            let size: u64 = folder
+        (self.kept, self.kept_ignored)
+    }
+
+    /// Returns whether version control ignores a known folder.
+    pub(super) fn ignores(&self, path: &[u8]) -> Option<bool> {
+        self.folders.get(path).map(|known| known.ignored)
+    }
+
+    /// Returns the entries of a folder.
+    pub(super) fn folder(&self, path: &[u8]) -> io::Result<Option<Folder>> {
+        let Some(known) = self.folders.get(path) else {
+            return Ok(None);
+        };
+        let mut folder = self.written(known)?;
+        if let Some(since) = &known.since {
+            let mut all: BTreeMap<_, _> = folder
                 .entries
-                .iter()
-                .map(|entry| match entry.node {
-                    Node::File { size, .. } => size,
-                    _ => 0,
-                })
-                .sum();
-            sums.0 += size;
-            sums.1 += if folder.ignored { size } else { 0 };
+                .into_iter()
+                .map(|entry| (entry.name.clone(), entry))
+                .collect();
+            for (name, entry) in &**since {
+                match entry {
+                    Some(entry) => all.insert(name.clone(), entry.clone()),
+                    None => all.remove(name),
+                };
+            }
+            folder.entries = all.into_values().collect();
         }
-        sums
+        Ok(Some(folder))
     }
 
-    /// Returns the differences in `later`, by path.
-    pub(super) fn diff(&self, later: &Self) -> Vec<Change> {
-        let mut changes = Vec::new();
-        let none = Folder::default();
-        for (path, before) in &self.folders {
-            match later.folders.get(path) {
-                Some(after) if Arc::ptr_eq(before, after) => {}
-                Some(after) => compare(path, before, after, &mut changes),
-                None => compare(path, before, &none, &mut changes),
+    fn written(&self, known: &Known) -> io::Result<Folder> {
+        let mut body = vec![0; usize::try_from(known.length).map_err(io::Error::other)?];
+        let log = self.log.as_ref().ok_or_else(|| self.damaged())?;
+        log.read_exact_at(&mut body, known.offset)?;
+        format::read_folder(&body).ok_or_else(|| self.damaged())
+    }
+
+    /// Returns one entry of a folder, without reading the others.
+    pub(super) fn entry(&self, path: &[u8], name: &[u8]) -> io::Result<Option<Entry>> {
+        let Some(known) = self.folders.get(path) else {
+            return Ok(None);
+        };
+        let log = self.log.as_ref().ok_or_else(|| self.damaged())?;
+        self.find(log, known, name)
+    }
+
+    /// Searches for an entry of a folder.
+    fn find(&self, log: &File, known: &Known, name: &[u8]) -> io::Result<Option<Entry>> {
+        if let Some(entry) = known.since.as_ref().and_then(|since| since.get(name)) {
+            return Ok(entry.clone());
+        }
+        let first = known.offset + FOLDER_HEAD as u64;
+        let texts = first + u64::from(known.written) * ENTRY as u64;
+        let (mut low, mut high) = (0, known.written);
+        let mut record = [0; ENTRY];
+        while low < high {
+            let middle = low + (high - low) / 2;
+            log.read_exact_at(&mut record, first + u64::from(middle) * ENTRY as u64)?;
+            let (base, size) = format::text_place(&record).ok_or_else(|| self.damaged())?;
+            if base as u64 + size as u64 > known.length {
+                return Err(self.damaged());
+            }
+            let mut text = vec![0; size];
+            log.read_exact_at(&mut text, texts + base as u64)?;
+            let entry = format::read_entry(&record, &text, base).ok_or_else(|| self.damaged())?;
+            match (*entry.name).cmp(name) {
+                std::cmp::Ordering::Equal => return Ok(Some(entry)),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
             }
         }
-        for (path, after) in &later.folders {
-            if !self.folders.contains_key(path) {
-                compare(path, &none, after, &mut changes);
-            }
+        Ok(None)
+    }
+
+    fn damaged(&self) -> io::Error {
+        let text = format!("{} is damaged", self.file.display());
+        io::Error::new(io::ErrorKind::InvalidData, text)
+    }
+
+    /// Calls `visit` with a folder and every folder below it, each with its path.
+    pub(super) fn below(&self, path: &[u8], mut visit: impl FnMut(&[u8], Folder)) -> io::Result<()> {
+        let mut paths = vec![path.to_vec()];
+        while let Some(path) = paths.pop() {
+            let Some(folder) = self.folder(&path)? else {
+                continue;
+            };
+            let inner = folder.entries.iter().filter(|entry| entry.is_folder());
+            paths.extend(inner.map(|entry| Bytes::join(&path, &entry.name).0));
+            visit(&path, folder);
         }
-        changes.sort_by(|a, b| a.path.cmp(&b.path));
-        changes
-    }
-
-    /// Reads an index from a file. Returns an empty index if the file is missing or damaged.
-    pub(super) fn read(file: &Path) -> Self {
-        fs::read(file)
-            .ok()
-            .and_then(|bytes| decode(&bytes))
-            .unwrap_or_default()
-    }
-
-    /// Writes the index atomically.
-    pub(super) fn write(&self, file: &Path) -> io::Result<()> {
-        let folder = file.parent().unwrap_or(Path::new("."));
-        let mut written = tempfile::NamedTempFile::new_in(folder)?;
-        io::Write::write_all(&mut written, &encode(self))?;
-        written.persist(file).map_err(|error| error.error)?;
         Ok(())
+    }
+
+    fn set(&mut self, path: Arc<[u8]>, known: Known) {
+        self.forget(&path);
+        self.count(&known, 1);
+        self.live += known.length + path.len() as u64;
+        self.folders.insert(path, known);
+    }
+
+    fn forget(&mut self, path: &[u8]) {
+        if let Some(old) = self.folders.remove(path) {
+            self.count(&old, -1);
+            self.live = self.live.saturating_sub(old.length + path.len() as u64);
+        }
+    }
+
+    fn count(&mut self, known: &Known, sign: i64) {
+        let add = |sum: u64, value: u64| sum.saturating_add_signed(sign * value.cast_signed());
+        self.entries = usize::try_from(add(self.entries as u64, u64::from(known.entries))).unwrap_or(0);
+        self.kept = add(self.kept, known.kept);
+        if known.ignored {
+            self.kept_ignored = add(self.kept_ignored, known.kept);
+        }
+    }
+
+    /// Changes single names of a folder.
+    fn change(&mut self, log: &File, path: &[u8], names: Names) -> io::Result<()> {
+        let Some((path, mut known)) = self.folders.remove_entry(path) else {
+            return Ok(());
+        };
+        self.count(&known, -1);
+        for (name, entry) in names {
+            let old = self.find(log, &known, &name)?;
+            let was = (old.is_some(), old.as_ref().map_or(0, Entry::kept));
+            let is = (entry.is_some(), entry.as_ref().map_or(0, Entry::kept));
+            known.entries = known.entries.saturating_sub(u32::from(was.0)) + u32::from(is.0);
+            known.kept = known.kept.saturating_sub(was.1) + is.1;
+            known.since.get_or_insert_default().insert(name, entry);
+        }
+        self.count(&known, 1);
+        self.folders.insert(path, known);
+        Ok(())
+    }
+
+    /// Returns true if the file at the index's path is not the one that is open.
+    fn is_replaced(&self) -> bool {
+        let identity = |data: fs::Metadata| (data.dev(), data.ino());
+        let open = self.log.as_ref().and_then(|log| log.metadata().ok());
+        open.map(identity) != fs::metadata(&self.file).ok().map(identity)
     }
 }
 
-fn compare(path: &[u8], before: &Folder, after: &Folder, changes: &mut Vec<Change>) {
+impl Known {
+    fn of(folder: &Folder, offset: u64, length: u64) -> Self {
+        let entries = u32::try_from(folder.entries.len()).unwrap_or(u32::MAX);
+        Self {
+            offset,
+            length,
+            written: entries,
+            ignored: folder.ignored,
+            entries,
+            kept: folder.entries.iter().map(Entry::kept).sum(),
+            since: None,
+        }
+    }
+
+    /// Returns true if writing the whole folder pays off.
+    fn is_worn(&self) -> bool {
+        let changed = self.since.as_ref().map_or(0, |since| since.len());
+        changed * 4 > self.written as usize + 64
+    }
+}
+
+/// Adds the differences between two states of a folder.
+pub(super) fn compare(path: &[u8], before: &Folder, after: &Folder, changes: &mut Vec<Change>) {
     let (mut old, mut new) = (before.entries.iter().peekable(), after.entries.iter().peekable());
     loop {
         let order = match (old.peek(), new.peek()) {
@@ -140,238 +378,6 @@ fn compare(path: &[u8], before: &Folder, after: &Folder, changes: &mut Vec<Chang
     }
 }
 
-fn encode(index: &Index) -> Vec<u8> {
-    let mut out = Vec::with_capacity(1 << 16);
-    out.extend_from_slice(MAGIC);
-    number(&mut out, index.folders.len() as u64);
-    for (path, folder) in &index.folders {
-        bytes(&mut out, path);
-        out.push(u8::from(folder.ignored));
-        number(&mut out, folder.entries.len() as u64);
-        for entry in &folder.entries {
-            bytes(&mut out, &entry.name);
-            for value in [
-                entry.stat.inode,
-                entry.stat.size,
-                entry.stat.mtime.cast_unsigned(),
-                entry.stat.ctime.cast_unsigned(),
-                u64::from(entry.stat.mode),
-            ] {
-                number(&mut out, value);
-            }
-            node(&mut out, &entry.node);
-        }
-    }
-    let digest = Digest::of(&out);
-    out.extend_from_slice(&digest.0);
-    out
-}
-
-fn node(out: &mut Vec<u8>, node: &Node) {
-    match node {
-        Node::File { mode, digest, size } => {
-            out.push(0);
-            number(out, u64::from(*mode));
-            out.extend_from_slice(&digest.0);
-            number(out, *size);
-        }
-        Node::Link { target } => {
-            out.push(1);
-            bytes(out, &target.0);
-        }
-        Node::Folder { mode } => {
-            out.push(2);
-            number(out, u64::from(*mode));
-        }
-        Node::Skipped {
-            why,
-            mode,
-            size,
-            mtime,
-        } => {
-            out.push(3);
-            out.push(*why as u8);
-            number(out, u64::from(*mode));
-            number(out, *size);
-            number(out, mtime.cast_unsigned());
-        }
-    }
-}
-
-fn number(out: &mut Vec<u8>, value: u64) {
-    out.extend_from_slice(&value.to_le_bytes());
-}
-
-fn bytes(out: &mut Vec<u8>, value: &[u8]) {
-    number(out, value.len() as u64);
-    out.extend_from_slice(value);
-}
-
-fn decode(all: &[u8]) -> Option<Index> {
-    let (content, digest) = all.split_at_checked(all.len().checked_sub(32)?)?;
-    if Digest::of(content).0 != *digest {
-        return None;
-    }
-    let mut reader = Reader(content.strip_prefix(MAGIC)?);
-    let mut index = Index::default();
-    for _ in 0..reader.number()? {
-        let path = reader.bytes()?;
-        let ignored = reader.take(1)?.first() == Some(&1);
-        let count = reader.number()?;
-        let mut entries = Vec::with_capacity(usize::try_from(count.min(1 << 20)).ok()?);
-        for _ in 0..count {
-            entries.push(reader.entry()?);
-        }
-        index
-            .folders
-            .insert(Arc::from(path), Arc::new(Folder { entries, ignored }));
-    }
-    reader.0.is_empty().then_some(index)
-}
-
-struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    fn take(&mut self, count: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
-    }
-
-    fn number(&mut self) -> Option<u64> {
-        Some(u64::from_le_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    fn small(&mut self) -> Option<u32> {
-        u32::try_from(self.number()?).ok()
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let count = usize::try_from(self.number()?).ok()?;
-        self.take(count)
-    }
-
-    fn entry(&mut self) -> Option<Entry> {
-        Some(Entry {
-            name: Box::from(self.bytes()?),
-            stat: Stat {
-                inode: self.number()?,
-                size: self.number()?,
-                mtime: self.number()?.cast_signed(),
-                ctime: self.number()?.cast_signed(),
-                mode: self.small()?,
-            },
-            node: self.node()?,
-        })
-    }
-
-    fn node(&mut self) -> Option<Node> {
-        Some(match self.take(1)? {
-            [0] => Node::File {
-                mode: self.small()?,
-                digest: Digest(self.take(32)?.try_into().ok()?),
-                size: self.number()?,
-            },
-            [1] => Node::Link {
-                target: Bytes(self.bytes()?.to_vec()),
-            },
-            [2] => Node::Folder { mode: self.small()? },
-            [3] => Node::Skipped {
-                why: match self.take(1)? {
-                    [0] => Skip::Large,
-                    [1] => Skip::Full,
-                    [2] => Skip::Ignored,
-                    [3] => Skip::Unreadable,
-                    _ => Skip::Special,
-                },
-                mode: self.small()?,
-                size: self.number()?,
-                mtime: self.number()?.cast_signed(),
-            },
-            _ => return None,
-        })
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn sample() -> Index {
-        let stat = Stat {
-            inode: 7,
-            size: 3,
-            mtime: -5,
-            ctime: 9,
-            mode: 0o100_644,
-        };
-        let entry = |name: &[u8], node| Entry {
-            name: Box::from(name),
-            stat,
-            node,
-        };
-        let nodes = vec![
-            entry(
-                b"a\xff",
-                Node::File {
-                    mode: 0o644,
-                    digest: Digest::of(b"x"),
-                    size: 1,
-                },
-            ),
-            entry(
-                b"l",
-                Node::Link {
-                    target: Bytes(b"to".to_vec()),
-                },
-            ),
-            entry(b"s", Node::Folder { mode: 0o755 }),
-            entry(
-                b"z",
-                Node::Skipped {
-                    why: Skip::Ignored,
-                    mode: 1,
-                    size: 2,
-                    mtime: -3,
-                },
-            ),
-        ];
-        let folder = Folder {
-            entries: nodes,
-            ignored: false,
-        };
-        let inner = Folder {
-            entries: Vec::new(),
-            ignored: true,
-        };
-        Index {
-            folders: [
-                (Arc::from(&b""[..]), Arc::new(folder)),
-                (Arc::from(&b"s"[..]), Arc::new(inner)),
-            ]
-            .into(),
-        }
-    }
-
-    /// SES-11: the index survives a round trip, and a damaged one counts as missing.
-    #[test]
-    fn survives_or_is_forgotten() {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("index");
-        let index = sample();
-        index.write(&file).unwrap();
-        let read = Index::read(&file);
-        assert_eq!(read.folders, index.folders);
-        assert!(index.diff(&read).is_empty());
-        let whole = fs::read(&file).unwrap();
-        for cut in [0, 7, 40, whole.len() - 1] {
-            assert!(decode(&whole[..cut]).is_none(), "{cut}");
-        }
-        for place in [8, 30, whole.len() - 3] {
-            let mut bent = whole.clone();
-            bent[place] ^= 1;
-            assert!(decode(&bent).is_none(), "{place}");
-        }
-        assert!(Index::read(&folder.path().join("none")).folders.is_empty());
-    }
-}
+#[path = "index_tests.rs"]
+mod tests;

@@ -3,11 +3,12 @@
 //! A [`Tracker`] is a hook of a session's turns. Before the first call of a turn that may change files, the
 //! state of the workspace is recorded; after each such call, its changes are written to the session's
 //! journal. For a tool that names the files it changes, only those are checked; a command requires a `scan`
-//! of the workspace, which reads only changed files.
+//! of the workspace, which reads only changed files. In a large workspace the folders are watched (`watch`), and
+//! only what was reported is looked at (`survey`).
 //!
 //! Layout below the folder given to [`Tracker::new`], one folder per workspace:
 //!
-//! - `index`: every path with its stamp and digest, a cache (`index`)
+//! - `index`: every path with its stamp and digest, an append-only cache (`index`)
 //! - `packs/`: contents by digest (`pack`)
 //! - `sessions/<session>.jsonl`: changes made by each session (`journal`)
 //!
@@ -20,11 +21,14 @@ pub mod diff;
 mod files;
 mod index;
 mod journal;
+mod look;
 mod node;
 mod pack;
 mod restore;
 mod scan;
+mod survey;
 mod tree;
+mod watch;
 mod wrap;
 
 use std::path::Path;

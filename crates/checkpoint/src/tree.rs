@@ -31,6 +31,12 @@ pub struct CheckpointLimits {
     /// Maximum number of files and folders. In a larger workspace, only changes made by file tools are
     /// covered.
     pub entries: usize,
+    /// Number of files and folders from which on the folders are watched instead of being scanned for every
+    /// command.
+    pub watched_from: usize,
+    /// Maximum number of watched folders, and files with several names. With more of them, everything is
+    /// scanned.
+    pub watches: usize,
 }
 
 impl Default for CheckpointLimits {
@@ -39,7 +45,9 @@ impl Default for CheckpointLimits {
             file: 50 << 20,
             ignored: 200 << 20,
             total: 2 << 30,
-            entries: 200_000,
+            entries: 1_000_000,
+            watched_from: 4_000,
+            watches: 500_000,
         }
     }
 }

@@ -60,8 +60,13 @@ impl CallHook for Tracker {
             Some(Err(error)) => Err(error),
         };
         // The work counts more than the way back, but the user must know.
-        if let Err(error) = kept {
-            let warning = format!("what `{}` changed cannot be undone: {error}", call.proposal.tool);
+        let warning = kept.unwrap_or_else(|error| {
+            Some(format!(
+                "what `{}` changed cannot be undone: {error}",
+                call.proposal.tool
+            ))
+        });
+        if let Some(warning) = warning {
             match &mut result {
                 Ok(output) => output.warning = Some(warning),
                 Err(_) => files.notes().notices.push(warning),

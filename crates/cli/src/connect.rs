@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Read};
 use std::sync::Arc;
 
-use windlass_api::{Connections, Offer};
+use windlass_api::Offer;
 
 use crate::args::ConnectOptions;
 use crate::engine::{not_begun, working_directory};

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use windlass_api::{Client, ClientError, SessionId, SessionInfo};
+use windlass_api::{Client, ClientError, Connections, SessionId, SessionInfo};
 use windlass_core::clock::SystemClock;
 use windlass_core::log::SharedRecorder;
 use windlass_sandbox::process;
@@ -78,6 +78,8 @@ pub(crate) struct Plan {
 /// A service with a started session.
 pub(crate) struct Engine {
     pub(crate) backend: Arc<Service>,
+    /// Sets up providers for the sessions.
+    pub(crate) connections: Arc<dyn Connections>,
     /// The session.
     pub(crate) session: SessionInfo,
     /// The resumed session, as it was before.
@@ -140,6 +142,7 @@ impl Engine {
         };
         Ok(Self {
             backend: Arc::new(service),
+            connections: factory,
             session,
             past,
             keeper,

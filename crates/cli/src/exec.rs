@@ -97,10 +97,14 @@ pub(crate) async fn kept(
             options.model = Some(model);
         }
     }
-    let settings = match environment::settings(&options.given(), &cwd) {
+    let mut given = options.given();
+    let settings = match environment::settings(&given, &cwd) {
         Ok(settings) => Arc::new(settings),
         // The command still works if the session's provider no longer exists.
-        Err(_) => Arc::new(environment::settings(&Given::default(), &cwd)?),
+        Err(_) => {
+            given = Given::default();
+            Arc::new(environment::settings(&given, &cwd)?)
+        }
     };
     let job = Job {
         prompt: line,
@@ -112,7 +116,7 @@ pub(crate) async fn kept(
         interactive: false,
         which,
         fork: false,
-        given: Given::default(),
+        given,
         recorder: None,
     };
     let models = Models::new(&settings, None);

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use windlass_api::SessionInfo;
+use windlass_api::{Connections, SessionInfo};
 use windlass_core::log::Preferences;
 use windlass_service::{ModelSwitch, Service};
 
@@ -77,6 +77,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         past: engine.past.as_ref(),
         settings: &settings,
         models: &lines.models,
+        connections: &engine.connections,
         preferences: &preferences,
         notices: &notices,
         style,
@@ -106,6 +107,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) past: Option<&'a SessionInfo>,
     pub(crate) settings: &'a Arc<Settings>,
     pub(crate) models: &'a Models,
+    pub(crate) connections: &'a Arc<dyn Connections>,
     /// Store of small choices.
     pub(crate) preferences: &'a Arc<dyn Preferences>,
     /// Notices to show first.

@@ -14,7 +14,6 @@ use crate::repl::Spoken;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
-use windlass_host::connect::ProviderSetup;
 
 /// Terminals that do not reflow lines when their width changes.
 const RIGID: &[&str] = &["linux", "vt100", "vt102", "vt220", "ansi", "xterm-mono"];
@@ -39,7 +38,7 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
     notices.extend_from_slice(scene.notices);
     let start = Start {
         backend: Arc::clone(scene.backend) as _,
-        connections: Arc::new(ProviderSetup::new(scene.models.clone())),
+        connections: Arc::clone(scene.connections),
         desktop: Arc::new(machine),
         clock: Arc::new(SystemClock::default()),
         session: scene.session.clone(),

@@ -2,8 +2,9 @@
 //!
 //! A [`TokenCounter`] counts texts. The count of a message is cached with the message, so that a history is
 //! never counted twice. A [`Gauge`] corrects the counts by the usage a provider reports and estimates the
-//! size of the next request.
+//! size of the next request. While the reported usage shows that there is room, nothing is counted.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use crate::id::MessageId;
@@ -92,7 +93,7 @@ fn of_picture(picture: &Binary) -> u64 {
     (picture.data.len() as u64 / 32).min(MOST)
 }
 
-/// Upper bound that needs no tokenizer: no tokenizer makes more tokens than bytes.
+/// Upper bound that needs no tokenizer: a token per byte.
 fn most(message: &Message) -> u64 {
     let parts = message.parts.iter();
     FRAME
@@ -112,7 +113,51 @@ struct Learned {
     model: String,
     counter: Arc<dyn TokenCounter>,
     factor: f64,
+    /// Observations that the factor does not contain yet, the oldest first.
+    pending: VecDeque<Observed>,
     last: Option<Reported>,
+}
+
+/// Messages, and the tokens that were reported for them. They are counted when the factor is needed.
+struct Observed {
+    messages: Vec<Arc<Message>>,
+    tokens: u64,
+}
+
+impl Learned {
+    fn new(model: &str, counter: Arc<dyn TokenCounter>) -> Self {
+        Self {
+            model: model.to_owned(),
+            counter,
+            factor: 1.0,
+            pending: VecDeque::new(),
+            last: None,
+        }
+    }
+
+    /// Remembers an observation. Beyond a few, the oldest hardly matter any more.
+    fn observe(&mut self, messages: &[Arc<Message>], tokens: u64) {
+        const MOST: usize = 16;
+        if messages.iter().any(|message| has_picture(message)) {
+            return;
+        }
+        if self.pending.len() >= MOST {
+            self.pending.pop_front();
+        }
+        self.pending.push_back(Observed {
+            messages: messages.to_vec(),
+            tokens,
+        });
+    }
+
+    /// Returns the factor after all observations.
+    fn factor(&mut self) -> f64 {
+        for Observed { messages, tokens } in std::mem::take(&mut self.pending) {
+            let counts = messages.iter().map(|message| of_message(&*self.counter, message));
+            self.factor = corrected(self.factor, counts.sum(), tokens);
+        }
+        self.factor
+    }
 }
 
 /// Usage reported for a request, and the position of its reply.
@@ -134,12 +179,7 @@ impl Gauge {
     pub fn new(counters: Counters) -> Self {
         Self {
             counters,
-            learned: Mutex::new(Learned {
-                model: String::new(),
-                counter: Arc::new(Estimate),
-                factor: 1.0,
-                last: None,
-            }),
+            learned: Mutex::new(Learned::new("", Arc::new(Estimate))),
         }
     }
 
@@ -147,18 +187,13 @@ impl Gauge {
     pub fn meant_for(&self, model: &Model) {
         let mut learned = self.learned();
         if learned.model != model.id {
-            *learned = Learned {
-                model: model.id.clone(),
-                counter: (self.counters)(model),
-                factor: 1.0,
-                last: None,
-            };
+            *learned = Learned::new(&model.id, (self.counters)(model));
         }
     }
 
     /// Returns the factor by which counts are multiplied to match the reported usage.
     pub fn factor(&self) -> f64 {
-        self.learned().factor
+        self.learned().factor()
     }
 
     /// Returns the tokens of these messages.
@@ -191,17 +226,15 @@ impl Gauge {
 
     /// Returns true if the next request is certainly below `limit`. Needs no tokenizer, so that one is loaded
     /// only when necessary.
+    ///
+    /// A token per byte is enough: text has at least two bytes per token, and the largest factor is 2.
     pub fn is_surely_below(&self, limit: u64, prefix: &Prefix, history: &[Arc<Message>]) -> bool {
-        const LARGEST_FACTOR: u64 = 2;
         let (base, since) = match self.reported(history) {
             Some((total, since)) => (total, since),
-            None => (
-                prefix_with(prefix, |text| text.len() as u64) * LARGEST_FACTOR,
-                history,
-            ),
+            None => (prefix_with(prefix, |text| text.len() as u64), history),
         };
         let new: u64 = since.iter().map(|message| most(message)).sum();
-        base.saturating_add(new * LARGEST_FACTOR) < limit
+        base.saturating_add(new) < limit
     }
 
     /// Takes the usage reported for the request whose reply is the last one in this history.
@@ -224,12 +257,7 @@ impl Gauge {
         if let Some(before) = before
             && let Some(since) = after(history.get(..place).unwrap_or_default(), &before.reply)
         {
-            let counter = Arc::clone(&learned.counter);
-            let counted: u64 = since.iter().map(|message| of_message(&*counter, message)).sum();
-            let has_picture = since.iter().any(|message| has_picture(message));
-            if !has_picture {
-                learned.factor = corrected(learned.factor, counted, input.saturating_sub(before.total));
-            }
+            learned.observe(since, input.saturating_sub(before.total));
         }
         learned.last = Some(Reported {
             reply: reply.id.clone(),
@@ -250,8 +278,8 @@ impl Gauge {
     }
 
     fn counter(&self) -> (Arc<dyn TokenCounter>, f64) {
-        let learned = self.learned();
-        (Arc::clone(&learned.counter), learned.factor)
+        let mut learned = self.learned();
+        (Arc::clone(&learned.counter), learned.factor())
     }
 
     fn learned(&self) -> MutexGuard<'_, Learned> {

@@ -93,8 +93,8 @@ fn a_request_is_what_was_reported_and_what_is_new() {
     assert_eq!(gauge.request(&prefix, &history), 507);
     history.push(message(Role::Tool, &"b".repeat(40)));
     assert_eq!(gauge.request(&prefix, &history), 507 + 14);
-    assert!(gauge.is_surely_below(507 + 89, &prefix, &history));
-    assert!(!gauge.is_surely_below(507 + 88, &prefix, &history));
+    assert!(gauge.is_surely_below(507 + 45, &prefix, &history));
+    assert!(!gauge.is_surely_below(507 + 44, &prefix, &history));
     gauge.forget();
     assert_eq!(gauge.request(&prefix, &history), 116 + 14 + 5 + 14);
     gauge.report(&history, usage(0, 0));

@@ -1,10 +1,11 @@
 //! Creates everything a turn needs from the settings.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use windlass_api::SessionInfo;
+use windlass_api::{ClientError, Connections, Offer, SessionInfo};
 use windlass_core::id::SessionId;
 use windlass_core::log::Store;
 use windlass_core::permission::{Asker, Policy, Rule, Rules};
@@ -18,6 +19,7 @@ use windlass_tools::{BackgroundJobs, FetchConfig, OutputStore, TodoList, ToolsCo
 
 use windlass_sandbox::{Workspace, child_environment};
 
+use crate::connect::{ProviderSetup, offers};
 use crate::context_parts::ContextParts;
 use crate::local_env::LocalEnv;
 use crate::models::Models;
@@ -162,7 +164,19 @@ pub struct LocalFactory {
     models: Models,
     spec: SessionSpec,
     /// The environment of the session that the run is about.
-    first: Mutex<Option<LocalEnv>>,
+    first: Mutex<First>,
+    /// The models of each session, shared with its environment.
+    sessions: Mutex<HashMap<SessionId, Models>>,
+}
+
+/// The environment of the session that the run is about. It is created once, by whoever needs it first.
+#[derive(Default)]
+enum First {
+    #[default]
+    Missing,
+    Prepared(Box<LocalEnv>),
+    /// The session has it.
+    Taken,
 }
 
 impl LocalFactory {
@@ -173,23 +187,43 @@ impl LocalFactory {
             models: models.clone(),
             spec,
             first: Mutex::default(),
+            sessions: Mutex::default(),
         }
     }
 
-    /// Creates the environment of the session that the run is about before the service asks for it, so that a
-    /// problem has its own exit code. `place` is the folder that the session belongs to.
+    /// Creates the environment of the session that the run is about, so that a problem has its own exit code.
+    /// The service may ask for it before or after this call. `place` is the folder that the session belongs
+    /// to.
     ///
     /// # Errors
     /// Fails if the settings of the folder cannot be used, or the folder does not exist.
     pub fn prepare(&self, place: &Path) -> Result<(), Problem> {
-        let env = self.environment(&self.spec.session, place, self.models.clone())?;
-        *self.first.lock().unwrap_or_else(PoisonError::into_inner) = Some(env);
+        let mut first = lock(&self.first);
+        if matches!(*first, First::Missing) {
+            let env = self.environment(&self.spec.session, place, self.models.clone())?;
+            *first = First::Prepared(Box::new(env));
+        }
         Ok(())
     }
 
-    fn first(&self, session: &SessionId) -> Option<LocalEnv> {
-        let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
-        first.take_if(|_| *session == self.spec.session)
+    /// Returns the environment of the session that the run is about. The session uses the models of the run,
+    /// whether or not the environment was prepared.
+    fn take_first(&self, place: &Path) -> Result<LocalEnv, Problem> {
+        let mut first = lock(&self.first);
+        let env = match std::mem::take(&mut *first) {
+            First::Prepared(env) => *env,
+            First::Missing | First::Taken => {
+                self.environment(&self.spec.session, place, self.models.clone())?
+            }
+        };
+        *first = First::Taken;
+        Ok(env)
+    }
+
+    /// Returns the models of a session.
+    fn models_of(&self, session: &SessionId) -> Models {
+        let models = lock(&self.sessions).get(session).cloned();
+        models.unwrap_or_else(|| self.models.clone())
     }
 
     /// Creates the environment of a session in its own folder.
@@ -199,7 +233,7 @@ impl LocalFactory {
             ..self.spec.clone()
         };
         if same_place(place, &self.spec.cwd) {
-            return LocalEnv::new(&self.settings, models, &spec);
+            return self.make(&self.settings, models, &spec);
         }
         if !place.is_dir() {
             let text = format!(
@@ -214,8 +248,19 @@ impl LocalFactory {
             cwd: place.to_owned(),
             ..spec
         };
-        let mut env = LocalEnv::new(&settings, self.models.of_folder(&settings), &spec)?;
+        let mut env = self.make(&settings, self.models.of_folder(&settings), &spec)?;
         env.notify(settings.warnings.clone());
+        Ok(env)
+    }
+
+    fn make(
+        &self,
+        settings: &Arc<Settings>,
+        models: Models,
+        spec: &SessionSpec,
+    ) -> Result<LocalEnv, Problem> {
+        let env = LocalEnv::new(settings, models.clone(), spec)?;
+        lock(&self.sessions).insert(spec.session.clone(), models);
         Ok(env)
     }
 }
@@ -227,23 +272,41 @@ impl SessionFactory for LocalFactory {
         session: &SessionInfo,
         asker: Arc<dyn Asker>,
     ) -> Result<Box<dyn SessionEnv>, String> {
-        let mut env = match self.first(&session.id) {
-            Some(env) => env,
-            None => {
-                let made = self.environment(&session.id, Path::new(&session.place), self.models.of_session());
-                made.map_err(|problem| problem.to_string())?
-            }
+        let place = Path::new(&session.place);
+        let made = if session.id == self.spec.session {
+            self.take_first(place)
+        } else {
+            self.environment(&session.id, place, self.models.of_session())
         };
+        let mut env = made.map_err(|problem| problem.to_string())?;
         env.ask(asker);
         Ok(Box::new(env))
     }
 
     async fn forget(&self, session: &SessionId) {
+        lock(&self.sessions).remove(session);
         if let Ok(folders) = environment::folders() {
             // The outputs are useless without the session.
             let _ = std::fs::remove_dir_all(outputs_folder(&folders, session));
         }
     }
+}
+
+/// A provider is set up for the session that the user is in: its next turn uses it.
+#[async_trait]
+impl Connections for LocalFactory {
+    fn offers(&self, session: &SessionId) -> Vec<Offer> {
+        offers(&self.models_of(session))
+    }
+
+    async fn connect(&self, session: &SessionId, provider: &str, key: &str) -> Result<String, ClientError> {
+        let setup = ProviderSetup::new(self.models_of(session));
+        setup.connect(provider, key).await
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Returns the rules and the mode in effect, for a session without a person.

@@ -15,5 +15,6 @@ pub mod model_preference;
 pub mod models;
 pub mod prompt;
 pub mod sandbox_access;
+mod sandbox_ahead;
 pub mod settings_reload;
 pub mod tool_catalog;

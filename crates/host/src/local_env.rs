@@ -31,6 +31,7 @@ use crate::instructions::Instructions;
 use crate::models::Models;
 use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::sandbox_access::SandboxAccess;
+use crate::sandbox_ahead::SandboxAhead;
 use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use windlass_config::environment;
@@ -286,8 +287,6 @@ impl SessionEnv for LocalEnv {
             recorder.frame(&self.session, &offer.prefix, max_output);
         }
         self.context.restore(&turn.history, &turn.pins);
-        // The sandbox is built while the model thinks, so that judging a command never builds it.
-        self.catalog.prepare_sandbox();
         Ok(TurnPlan {
             config: Config {
                 prefix: offer.prefix,
@@ -297,7 +296,10 @@ impl SessionEnv for LocalEnv {
                 hooks,
                 ..Config::default()
             },
-            provider: Arc::clone(&active.provider),
+            provider: Arc::new(SandboxAhead {
+                provider: Arc::clone(&active.provider),
+                sandbox: self.catalog.sandbox(),
+            }),
             compactor: self.context.compactor(),
             approver: Arc::clone(&self.approver),
             outputs: self.outputs(),

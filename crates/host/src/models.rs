@@ -114,23 +114,30 @@ impl Models {
     }
 
     /// Returns the active provider, connecting it if necessary. A restored selection that can no longer be
-    /// used is replaced by the one in the settings.
+    /// used is replaced by the one in the settings. A selection made while this connects is kept.
     pub async fn connect(&self) -> Result<Arc<ActiveProvider>, Problem> {
         if let Some(active) = self.lock().active.clone() {
             return Ok(active);
         }
         let chosen = self.lock().chosen.clone();
-        let active = match &chosen {
-            None => self.open(&self.settings).await?,
-            Some(chosen) => match self.open(&self.settings_with(chosen)).await {
-                Ok(active) => active,
-                Err(_) => {
-                    self.lock().chosen = None;
-                    self.open(&self.settings).await?
-                }
-            },
+        let restored = match &chosen {
+            Some(chosen) => self.open(&self.settings_with(chosen)).await.ok(),
+            None => None,
         };
-        self.lock().active = Some(Arc::clone(&active));
+        let is_restored = restored.is_some();
+        let opened = match restored {
+            Some(active) => Ok(active),
+            None => self.open(&self.settings).await,
+        };
+        let mut now = self.lock();
+        if let Some(active) = &now.active {
+            return Ok(Arc::clone(active));
+        }
+        if !is_restored {
+            now.chosen = None;
+        }
+        let active = opened?;
+        now.active = Some(Arc::clone(&active));
         Ok(active)
     }
 

@@ -1,12 +1,13 @@
 use std::time::Duration;
 
+use futures_util::poll;
 use tokio_util::sync::CancellationToken;
 use windlass_core::message::Message;
 use windlass_core::provider::{Prefix, Request, ToolChoice};
 
 use super::*;
 use crate::backoff::tests::ManualClock;
-use windlass_config::settings::ProviderEntry;
+use windlass_config::settings::{KeyCommand, ProviderEntry};
 use windlass_providers::Wire;
 
 /// Providers at addresses where nothing listens.
@@ -102,4 +103,22 @@ async fn the_choice_holds_for_the_next_turn() {
     assert_eq!(asked(&models), is("first", "odd/name"));
     let active = models.ready().await.unwrap();
     assert_eq!(active.provider.model().id, "odd/name");
+}
+
+/// PROV-7: a choice made while another provider is being connected is not undone when that one is ready.
+#[tokio::test]
+async fn a_choice_outlasts_a_slow_connection() {
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate");
+    let mut settings = (*settings(&["slow", "other"])).clone();
+    let line = format!("until [ -e '{}' ]; do sleep 0.01; done; echo key", gate.display());
+    let entry = settings.providers.get_mut("slow").unwrap();
+    entry.key_command = Some(KeyCommand::Shell(line));
+    let models = Models::new(&Arc::new(settings), None);
+    let mut connecting = std::pin::pin!(models.connect());
+    assert!(poll!(&mut connecting).is_pending());
+    models.clone().choose(Some("other"), None).await.unwrap();
+    std::fs::write(&gate, "").unwrap();
+    assert_eq!(connecting.await.unwrap().provider.name(), "other");
+    assert_eq!(models.ready().await.unwrap().provider.name(), "other");
 }

@@ -33,6 +33,7 @@ pub struct SettingsReload {
     given: Given,
     folders: Folders,
     cwd: PathBuf,
+    /// The files as they were when they were last reread; empty before the first time.
     stamps: Vec<Stamp>,
     now: Arc<Settings>,
 }
@@ -41,17 +42,16 @@ pub struct SettingsReload {
 type Stamp = (PathBuf, Option<(u64, i64, i64, u64)>);
 
 impl SettingsReload {
-    /// The settings as they were just read.
+    /// The settings as they were read when the run began. The files may have changed since then, so the first
+    /// refresh always rereads them.
     pub fn new(given: Given, folders: Folders, cwd: &Path, now: Arc<Settings>) -> Self {
-        let mut again = Self {
+        Self {
             given,
             folders,
             cwd: cwd.to_owned(),
             stamps: Vec::new(),
             now,
-        };
-        again.stamps = again.look();
-        again
+        }
     }
 
     /// Returns the settings in effect.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use windlass_core::provider::{Prefix, Prefixes};
 use windlass_core::tool::{ExecutionContext, ToolSet};
+use windlass_sandbox::CommandSandbox;
 use windlass_tools::declared::{
     DeclarationError, Declarations, LastGood, Paths, ProjectCheck, Refresh, Source,
 };
@@ -42,9 +43,9 @@ pub struct ToolCatalog {
 }
 
 impl ToolCatalog {
-    /// Builds the sandbox of ordinary commands in the background.
-    pub fn prepare_sandbox(&self) {
-        windlass_sandbox::CommandSandbox::prepare(&self.config.sandbox);
+    /// Returns the sandbox of commands.
+    pub fn sandbox(&self) -> Arc<CommandSandbox> {
+        Arc::clone(&self.config.sandbox)
     }
 
     /// Adds the tools that files declare to the built-in ones. A mistake in the user's own file is an error;

@@ -223,3 +223,35 @@ pub fn paths(data: &[u8]) {
         scene.assert_object_allowed(&real, &file);
     }
 }
+
+/// Feeds the bytes to the launcher as a request and to its caller as reports. Whatever is accepted must be
+/// encoded to the same bytes again.
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
+pub fn launcher(data: &[u8]) {
+    use crate::linux::request::{decode, encode};
+    use crate::linux::wire::Report;
+    use std::ffi::OsStr;
+    use std::path::Path;
+
+    if let Some(request) = decode(data) {
+        let arguments: Vec<&OsStr> = request.arguments.iter().map(AsRef::as_ref).collect();
+        let text =
+            |variable: &std::ffi::OsString| variable.to_str().and_then(|text| text.split_once('=')).is_some();
+        if request.env.iter().all(text) {
+            let env = request
+                .env
+                .iter()
+                .filter_map(|variable| variable.to_str()?.split_once('='));
+            let (program, cwd) = (Path::new(&request.program), Path::new(&request.cwd));
+            let again = encode(program, cwd, &arguments, env).and_then(|bytes| decode(&bytes));
+            assert_eq!(again.as_ref(), Some(&request), "a request changes");
+        }
+    }
+    for chunk in data.chunks_exact(5) {
+        if let Ok(bytes) = chunk.try_into()
+            && let Some(report) = Report::decode(bytes)
+        {
+            assert_eq!(Report::decode(report.encode()), Some(report), "a report changes");
+        }
+    }
+}

@@ -12,6 +12,8 @@ const LINUX_ONLY: &[&str] = &[
     "OFlags :: PATH",
     "ClockId :: RealtimeCoarse",
     "pidfd_open",
+    "inotify ::",
+    "eventfd",
     "prctl",
     "landlock ::",
     "seccomp ::",

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use windlass_core::clock::SystemClock;
 use windlass_core::log::SessionQuery;
 use windlass_sim::{Protocol, Reply};
-use windlass_testkit::{Output, PATIENCE, WIRES, Workspace, eventually, processes_with};
+use windlass_testkit::{Output, PATIENCE, Run, WIRES, Workspace, eventually, processes_with};
 
 use super::support::{check_events, with_replies};
 
@@ -200,6 +200,41 @@ fn peak_memory(pid: u32) -> Option<u64> {
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
+/// Runs to the end and returns the peak memory in KB.
+fn run_and_measure(run: Run, limit: Duration) -> (Output, u64) {
+    let run = run.limit(limit).start();
+    let mut peak = 0;
+    let ended = eventually(limit, || {
+        let now = peak_memory(run.pid());
+        peak = peak.max(now.unwrap_or_default());
+        // A zombie process has no memory any more.
+        now.is_none()
+    });
+    assert!(ended, "it still runs");
+    (run.output(), peak)
+}
+
+/// CTX-1: a turn far from the limit loads no tokenizer, although the model's is public: it takes no more memory
+/// than with a model that has none.
+#[test]
+fn a_short_turn_loads_no_tokenizer() {
+    let peak = |model: &str| {
+        let calls = (0..6)
+            .map(|number| Reply::call("bash", json!({"command": format!("sleep 0.1; seq {number} 300")})));
+        let (_sim, workspace) = with_replies(Protocol::Chat, calls.chain([Reply::text("done")]));
+        let (output, peak) = run_and_measure(workspace.run(&["exec", "--model", model, "go"]), PATIENCE);
+        output.assert_code(0);
+        peak
+    };
+    let (public, other) = (peak("gpt-4o"), peak("sim-1"));
+    println!("{public} KB and {other} KB");
+    // The vocabulary alone takes 20 MB.
+    assert!(
+        other > 1_000 && public < other + 10_000,
+        "{public} KB and {other} KB"
+    );
+}
+
 /// TOOL-3: three gigabytes of output take no memory; the first 64 MB are stored, and the model is informed
 /// that there was more.
 #[test]
@@ -213,16 +248,7 @@ fn a_flood_costs_no_memory() {
         ],
     );
     let limit = Duration::from_secs(600);
-    let run = workspace.run(&["exec", "go"]).limit(limit).start();
-    let mut peak = 0;
-    let ended = eventually(limit, || {
-        let now = peak_memory(run.pid());
-        peak = peak.max(now.unwrap_or_default());
-        // A zombie process has no memory any more.
-        now.is_none()
-    });
-    assert!(ended, "it still runs");
-    let output = run.output();
+    let (output, peak) = run_and_measure(workspace.run(&["exec", "go"]), limit);
     output.assert_code(0);
     println!("{peak} KB at most, {:?}", output.elapsed);
     assert!(peak > 1_000 && peak < 100_000, "{peak} KB");

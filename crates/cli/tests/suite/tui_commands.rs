@@ -262,3 +262,41 @@ fn a_model_is_set_up() {
         "{history}"
     );
 }
+
+/// PROV-7, PROV-11: a provider that is set up in a later session is used by the next turn of that session.
+#[test]
+fn a_model_is_set_up_in_a_later_session() {
+    let sim = SimServer::script(script([Reply::text("Real enough.").forever()]));
+    let workspace = workspace();
+    let mut screen = workspace
+        .run(&[])
+        .env("OLLAMA_BASE_URL", &format!("{}/v1", sim.url()))
+        .on_screen(100, 30);
+    screen.wait_for("no API key found");
+    screen.wait_for(EMPTY);
+    say(&mut screen, "/clear");
+    screen.wait_for("── a new session ──");
+    screen.wait_for(EMPTY);
+    say(&mut screen, "/connect ollama");
+    screen.wait_for("Connected to ollama: sim-1 is used from the next turn");
+    say(&mut screen, "hello");
+    screen.wait_for("Real enough.");
+    leave(&mut screen);
+}
+
+/// CFG-2: a session that is begun later uses the settings as they are then.
+#[test]
+fn a_later_session_has_changed_settings() {
+    let (sim, workspace) = scene();
+    let mut screen = open(&workspace, &[]);
+    let prompt = "\n[agent]\nsystem_prompt = \"Be brief.\"\n";
+    workspace.use_sim_with(&sim, Protocol::Anthropic, prompt);
+    say(&mut screen, "/clear");
+    screen.wait_for("── a new session ──");
+    screen.wait_for(EMPTY);
+    say(&mut screen, "hello");
+    screen.wait_for("fine");
+    assert_eq!(sim.requests()[0].seen.system, "Be brief.");
+    screen.wait_for("settings changed: agent.system_prompt");
+    leave(&mut screen);
+}

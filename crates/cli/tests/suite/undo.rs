@@ -123,6 +123,53 @@ fn turns_are_undone_and_done_again() {
         .assert_says("there is no checkpoint 9");
 }
 
+/// SES-11: in a folder with so many files that it is watched, the changes of every command are undone and redone
+/// exactly, whoever else changed files between the turns; what is stored for a command follows what it changed.
+#[test]
+fn commands_in_a_large_folder_are_undone() {
+    let replies = [
+        Reply::call("bash", json!({"command": "echo 1 > d1/f1"})),
+        Reply::call("bash", json!({"command": DEEDS})),
+        Reply::call(
+            "bash",
+            json!({"command": "mv d3 moved; echo 2 > moved/f1; mkdir -p d4/n/m; echo 3 > d4/n/m/o"}),
+        ),
+        Reply::text("did"),
+        Reply::call("bash", json!({"command": "echo 4 > d5/f5; rm -r d6; mv d7 d6"})),
+        Reply::call(
+            "bash",
+            json!({"command": "echo 5 > d5/f5; ln d5/f5 d5/second; echo 6 >> d5/second"}),
+        ),
+        Reply::text("done"),
+    ];
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    let root = workspace.path();
+    for name in ["gone.txt", "old.txt", "kept.txt", "folder/inner.txt"] {
+        workspace.write(name, name);
+    }
+    for number in 0..6_000 {
+        workspace.write(&format!("d{}/f{number}", number % 10), "small");
+    }
+    let first = state(&root);
+    let exec = |more: &[&str]| {
+        let args = [&["exec", "--mode", "full", "-c", OPEN], more].concat();
+        run(&workspace, &args).assert_code(0);
+    };
+    exec(&["first"]);
+    workspace.write("d1/mine", "mine");
+    let second = state(&root);
+    exec(&["--continue", "second"]);
+    let third = state(&root);
+    assert!(third.contains_key(&root.join("d5/second")) && !third.contains_key(&root.join("d7")));
+    run(&workspace, &["undo"]).assert_code(0);
+    assert_eq!(state(&root), second);
+    run(&workspace, &["redo"]).assert_code(0);
+    assert_eq!(state(&root), third);
+    run(&workspace, &["checkpoint", "rewind", "1"]).assert_code(0);
+    fs::remove_file(root.join("d1/mine")).unwrap();
+    assert_eq!(state(&root), first);
+}
+
 /// SES-11: an ordinary user goes back in one step across a turn that closed a folder to a turn that changed files in
 /// it; the folder has the mode it had then, and a redo closes it again.
 #[test]

@@ -47,7 +47,13 @@ impl Middleware for Pressure {
         }
         let hard = share(window, self.hard);
         let soft = share(window, self.soft).min(hard);
-        if window == 0 || gauge.is_surely_below(soft, view.prefix, view.history) {
+        let has_ready = self
+            .deferred
+            .as_ref()
+            .is_some_and(|deferred| deferred.has_ready());
+        // Without summaries nothing happens at the soft share, so nobody needs to know whether it is reached.
+        let first = if has_ready { soft } else { hard };
+        if window == 0 || gauge.is_surely_below(first, view.prefix, view.history) {
             return Verdict::proceed();
         }
         let fixed = gauge.prefix(view.prefix);
@@ -58,14 +64,9 @@ impl Middleware for Pressure {
             ));
         }
         let used = gauge.request(view.prefix, view.history);
-        let has_ready = || {
-            self.deferred
-                .as_ref()
-                .is_some_and(|deferred| deferred.has_ready())
-        };
         let depth = match used {
             used if used > hard => Depth::Hard,
-            used if used > soft && has_ready() => Depth::Soft,
+            used if used > soft && has_ready => Depth::Soft,
             _ => return Verdict::proceed(),
         };
         // Only the conversation can be compacted.

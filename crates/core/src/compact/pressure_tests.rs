@@ -131,29 +131,63 @@ async fn instructions_larger_than_the_window() {
     }
 }
 
-/// CTX-1: far below the shares no tokenizer is needed.
+/// CTX-1: far below the shares no tokenizer is needed, however many requests are reported; near them the counts
+/// decide, corrected by what was reported before.
 #[tokio::test]
 async fn nothing_is_counted_when_there_is_room() {
-    struct Never(Arc<str>);
-    impl crate::tokens::TokenCounter for Never {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    static COUNTED: AtomicU64 = AtomicU64::new(0);
+    struct Noting(Arc<str>);
+    impl crate::tokens::TokenCounter for Noting {
         fn key(&self) -> &Arc<str> {
             &self.0
         }
-        fn count(&self, _: &str) -> u64 {
-            panic!("counted")
+        fn count(&self, text: &str) -> u64 {
+            COUNTED.fetch_add(1, Ordering::Relaxed);
+            (text.len() as u64).div_ceil(4)
         }
     }
     let pressure = Pressure {
-        gauge: Arc::new(Gauge::new(|_| Arc::new(Never(Arc::from("never"))))),
+        gauge: Arc::new(Gauge::new(|_| Arc::new(Noting(Arc::from("noting"))))),
         ..Pressure::default()
     };
-    let history = exchange("one", 3, 1_000);
+    let mut history = Vec::new();
+    let mut used = 10_000;
     assert_eq!(
         look(&pressure, &history, None, 100_000).await.flow,
         Flow::Continue
     );
+    for _ in 0..50 {
+        history.extend(exchange("one", 1, 1_600));
+        // Half as many tokens again as are counted.
+        used += 600;
+        let verdict = look(&pressure, &history, Some(used), 100_000).await;
+        assert_eq!(verdict.flow, Flow::Continue);
+    }
+    assert_eq!(COUNTED.load(Ordering::Relaxed), 0);
+
+    history.push(user(&"x".repeat(180_000)));
+    let verdict = look(&pressure, &history, None, 100_000).await;
+    let (sum, factor) = (
+        pressure.gauge.tokens(&history[history.len() - 1..]),
+        pressure.gauge.factor(),
+    );
+    assert!(COUNTED.load(Ordering::Relaxed) > 0);
+    assert!((1.3..1.6).contains(&factor), "{factor}");
+    assert_eq!(verdict.metadata["old_tokens"], used + sum);
+    assert!(matches!(
+        verdict.flow,
+        Flow::Compact(Shrink {
+            depth: Depth::Hard,
+            ..
+        })
+    ));
+    *history.last_mut().unwrap() = user(&"x".repeat(100_000));
+    let verdict = look(&pressure, &history, None, 100_000).await;
     assert_eq!(
-        look(&pressure, &history, Some(10_000), 100_000).await.flow,
-        Flow::Continue
+        verdict.flow,
+        Flow::Continue,
+        "the bytes alone would be too many, the tokens are not"
     );
 }

@@ -3,9 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, Connections, Message, Offer, ProviderErrorKind, SessionId};
+use windlass_api::{ClientError, Message, Offer, ProviderErrorKind, SessionId};
 use windlass_core::provider::{Prefix, ProviderError, Request, ToolChoice};
 use windlass_providers::key::Secret;
 use windlass_providers::preset::presets;
@@ -48,15 +47,19 @@ impl ProviderSetup {
     pub fn asking(self, model: Option<String>) -> Self {
         Self { model, ..self }
     }
-}
 
-#[async_trait]
-impl Connections for ProviderSetup {
-    fn offers(&self) -> Vec<Offer> {
+    /// Returns every known provider, the usable ones first.
+    pub fn offers(&self) -> Vec<Offer> {
         offers(&self.models)
     }
 
-    async fn connect(&self, provider: &str, key: &str) -> Result<String, ClientError> {
+    /// Tests a key, stores it where only this user can read it, and selects the provider from the next turn
+    /// on. `key` is empty for a provider that needs none. Returns a message for the user, which never contains
+    /// the key.
+    ///
+    /// # Errors
+    /// Fails if there is no such provider or the key does not work. Then nothing was stored or changed.
+    pub async fn connect(&self, provider: &str, key: &str) -> Result<String, ClientError> {
         let Some(name) = self.models.known(provider) else {
             let names: Vec<String> = self.offers().into_iter().map(|offer| offer.name).collect();
             return Err(refused(&format!(
@@ -76,9 +79,7 @@ impl Connections for ProviderSetup {
         told.push_str(&others(&name, &models));
         Ok(told)
     }
-}
 
-impl ProviderSetup {
     /// Sends a minimal request with this key, or with the existing one if `key` is empty. If no model is known
     /// for a local server, uses the first that it lists. Returns the listed models.
     async fn test(&self, name: &str, key: &str) -> Result<Vec<String>, ClientError> {

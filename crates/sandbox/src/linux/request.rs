@@ -83,6 +83,15 @@ mod tests {
         assert_eq!(request.cwd, "/w");
     }
 
+    proptest::proptest! {
+        /// SAFE-10: no message makes the launcher panic, or means something else than it says.
+        #[test]
+        fn any_message_is_safe(pieces in proptest::collection::vec("[a=/0-9]{0,6}|\\PC{0,3}", 0..12)) {
+            crate::fuzzing::launcher(pieces.join("\0").as_bytes());
+            crate::fuzzing::launcher((pieces.join("\0") + "\0").as_bytes());
+        }
+    }
+
     #[test]
     fn nothing_else_is_a_request() {
         for bytes in [

@@ -72,11 +72,14 @@ impl App {
             Done::TakenBack(None) => {
                 self.view.hint = Some("that message is already being processed".to_owned());
             }
-            Done::Connected(Ok(text)) => {
+            Done::Connected(session, Ok(text)) if session != self.session.info.id => {
+                self.tell(Tone::Dim, &format!("In the session you left: {text}"));
+            }
+            Done::Connected(_, Ok(text)) => {
                 self.tell(Tone::Good, &text);
                 self.jobs.overview(&self.session.info.id);
             }
-            Done::Connected(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
+            Done::Connected(_, Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::Image(Ok(image)) => {
                 self.composer.attach(image);
                 self.written();

@@ -151,7 +151,7 @@ impl App {
     /// Sets up a model: lists the providers, or asks for a provider's key.
     fn connect(&mut self, words: &str) {
         let name = words.split_whitespace().next().unwrap_or_default();
-        let offers = self.jobs.ports.connections.offers();
+        let offers = self.jobs.ports.connections.offers(&self.session.info.id);
         if name.is_empty() {
             let row = |offer: &windlass_api::Offer| Row {
                 key: offer.name.clone(),
@@ -178,7 +178,10 @@ impl App {
                 self.jobs
                     .command(&self.session.info.id, &format!("/provider {}", offer.name));
             }
-            Some(offer) => self.jobs.connect(offer.name.clone(), String::new()),
+            Some(offer) => {
+                self.jobs
+                    .connect(&self.session.info.id, offer.name.clone(), String::new());
+            }
             None => self.tell(
                 Tone::Warn,
                 &format!("unknown provider {name}; /connect lists them all"),
@@ -234,7 +237,7 @@ impl App {
             OverlayAction::Preview(subject, key) => self.look_at(subject, &key),
             OverlayAction::Connect { provider, key } => {
                 self.tell(Tone::Dim, &format!("Testing the key for {provider}…"));
-                self.jobs.connect(provider, key.0);
+                self.jobs.connect(&session, provider, key.0);
             }
             // After switching, the running turn and its permission requests would be invisible.
             OverlayAction::Choose(Subject::Sessions, _)

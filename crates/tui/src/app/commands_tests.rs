@@ -120,6 +120,19 @@ async fn a_provider_that_is_ready_needs_no_key() {
     );
 }
 
+/// UI-2: a provider that was set up for a session the user has left is not reported as that of the shown one.
+#[tokio::test]
+async fn a_provider_of_a_session_that_was_left() {
+    let mut stage = Stage::new(80, 24).await;
+    let text = || Ok("Connected to ollama.".to_owned());
+    stage.reported(Done::Connected("left".into(), text())).await;
+    let printed = stage.printed();
+    assert!(
+        printed.contains("In the session you left: Connected to ollama."),
+        "{printed}"
+    );
+}
+
 /// CMD-1, UI-2: argument completions are only suggestions: enter sends the text as written, unless the user
 /// selected one.
 #[tokio::test]

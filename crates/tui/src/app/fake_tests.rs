@@ -279,7 +279,7 @@ impl Presence for Fake {
 
 #[async_trait]
 impl Connections for Fake {
-    fn offers(&self) -> Vec<Offer> {
+    fn offers(&self, _: &SessionId) -> Vec<Offer> {
         let offer = |name: &str, needs_key: bool, is_ready: bool| Offer {
             name: name.to_owned(),
             model: "a model".to_owned(),
@@ -294,7 +294,7 @@ impl Connections for Fake {
         ]
     }
 
-    async fn connect(&self, provider: &str, key: &str) -> Result<String, ClientError> {
+    async fn connect(&self, _: &SessionId, provider: &str, key: &str) -> Result<String, ClientError> {
         self.note(format!("connect {provider} {key}"));
         Ok(format!("{provider} answers."))
     }

@@ -50,7 +50,8 @@ pub(crate) enum Done {
     TakenBack(Option<Arc<Message>>),
     /// True if the session is open and its queued messages are being sent.
     GoesOn(bool),
-    Connected(Result<String, ClientError>),
+    /// The result of setting up a provider for a session.
+    Connected(SessionId, Result<String, ClientError>),
     Image(Result<Image, String>),
     /// A dropped or pasted path, and the image read from it.
     Dropped(String, Option<Image>),
@@ -244,9 +245,12 @@ impl Jobs {
         });
     }
 
-    pub(crate) fn connect(&self, provider: String, key: String) {
-        let connections = Arc::clone(&self.ports.connections);
-        self.start(async move { Done::Connected(connections.connect(&provider, &key).await) });
+    pub(crate) fn connect(&self, session: &SessionId, provider: String, key: String) {
+        let (connections, session) = (Arc::clone(&self.ports.connections), session.clone());
+        self.start(async move {
+            let connected = connections.connect(&session, &provider, &key).await;
+            Done::Connected(session, connected)
+        });
     }
 
     pub(crate) fn clipboard_image(&self) {

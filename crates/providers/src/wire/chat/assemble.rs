@@ -170,7 +170,11 @@ mod tests {
         let fragment = format!(
             r#"{{"id":"c1","function":{{"name":"f","arguments":{arguments}}},"extra_content":{extra}}}"#
         );
-        let mut draft = Draft::new(CallIds::new(Default::default(), Wire::Chat, false));
+        let mut draft = Draft::new(
+            Wire::Chat,
+            "p",
+            CallIds::new(Default::default(), Wire::Chat, false),
+        );
         let mut calls = Calls::default();
         calls.take(
             serde_json::from_str(&fragment).expect("a fragment"),
@@ -180,9 +184,9 @@ mod tests {
         let item = calls.items(&draft).remove(0);
         assert!(item.get().contains(extra), "{item}");
         assert!(item.get().contains(r#"\"_raw\":"#), "{item}");
-        let parts = draft.take_parts(windlass_core::provider::StopReason::ToolUse);
+        let completion = draft.complete(Some(windlass_core::provider::StopReason::ToolUse), Vec::new());
         assert!(
-            matches!(parts.as_slice(), [windlass_core::message::Part::ToolCall(call)] if call.input == arguments)
+            matches!(completion.parts.as_slice(), [windlass_core::message::Part::ToolCall(call)] if call.input == arguments)
         );
     }
 }
