@@ -378,7 +378,8 @@ impl CommandSandbox {
             policy.write.push("/".into());
         }
         if access.reads_only {
-            policy.write.clear();
+            // Still readable if they are in a folder that the private temporary one replaces.
+            policy.visible.append(&mut policy.write);
         }
         match &self.helper {
             Some(helper) => Sandbox::with_helper(policy, helper),
