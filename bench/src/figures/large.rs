@@ -63,7 +63,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
             floor: format!("{:.1} MB", peak(&empty)),
             value: peak(&large) - peak(&empty),
             unit: "MB more",
-            target: Target::AtMost(40.0),
+            target: Target::AtMost(10.0),
         });
     }
     Ok(figures)
@@ -84,7 +84,7 @@ fn run(lab: &Lab, workspace: &Path, calls: usize) -> Result<Run> {
         write: true,
         ..ServeOptions::new(Wire::Anthropic, calls)
     };
-    let stored = lab.path("home").join("checkpoints");
+    let stored = lab.path("home").join("data/checkpoints");
     let before = size(&stored)?;
     let (cost, log) = lab.measure(&options, Memory::Watched, |server| {
         let mut agent = lab.agent(server, Wire::Anthropic, "text");

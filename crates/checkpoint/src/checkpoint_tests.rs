@@ -448,6 +448,42 @@ fn a_huge_folder_is_looked_at_once() {
     assert_eq!(sizes[0], sizes[1], "the contents are stored again");
 }
 
+/// SES-11: in one folder of many files, what is stored for a command follows what it changed, also when the folder
+/// is scanned as a whole.
+#[test]
+fn the_disk_follows_what_changed() {
+    let case = Case::new();
+    for name in 0..3_000 {
+        fs::write(case.root().join(format!("f{name}")), "x").unwrap();
+    }
+    let index = || {
+        let data = fs::read_dir(case.data.path()).unwrap().next().unwrap();
+        fs::metadata(data.unwrap().path().join("index")).unwrap().len()
+    };
+    for watched_from in [usize::MAX, 0] {
+        let limits = CheckpointLimits {
+            watched_from,
+            ..CheckpointLimits::default()
+        };
+        // The stamps of files that changed a moment ago are not trusted: they are written again until time has passed.
+        let mut before = 0;
+        for _ in 0..1_000 {
+            case.turn(&case.limited(limits), &[&|_| {}]);
+            let now = index();
+            if now == before {
+                break;
+            }
+            before = now;
+        }
+        let tracker = case.limited(limits);
+        case.turn(&tracker, &[&|root| fs::write(root.join("f7"), "y").unwrap()]);
+        case.turn(&tracker, &[&|root| fs::write(root.join("new"), "z").unwrap()]);
+        let grown = index() - before;
+        assert!(grown < 3_000, "{grown} of {before}");
+        fs::remove_file(case.root().join("new")).unwrap();
+    }
+}
+
 /// SES-11: without the state before an interrupted command, nothing is taken for its change.
 #[test]
 fn a_lost_index_blames_nobody() {

@@ -353,18 +353,9 @@ impl Known {
     }
 }
 
-/// Adds the differences between two states of a folder.
+/// Adds the differences between two states of a folder that matter for undo.
 pub(super) fn compare(path: &[u8], before: &Folder, after: &Folder, changes: &mut Vec<Change>) {
-    let (mut old, mut new) = (before.entries.iter().peekable(), after.entries.iter().peekable());
-    loop {
-        let order = match (old.peek(), new.peek()) {
-            (None, None) => return,
-            (Some(_), None) => std::cmp::Ordering::Less,
-            (None, Some(_)) => std::cmp::Ordering::Greater,
-            (Some(old), Some(new)) => old.name.cmp(&new.name),
-        };
-        let before = if order.is_le() { old.next() } else { None };
-        let after = if order.is_ge() { new.next() } else { None };
+    for (before, after) in pairs(before, after) {
         let nodes = (before.map(|entry| &entry.node), after.map(|entry| &entry.node));
         if nodes.0 != nodes.1
             && let Some(entry) = before.or(after)
@@ -376,6 +367,35 @@ pub(super) fn compare(path: &[u8], before: &Folder, after: &Folder, changes: &mu
             });
         }
     }
+}
+
+/// Returns the names with different entries in two states of a folder.
+pub(super) fn differing(before: &Folder, after: &Folder) -> Names {
+    let differing = pairs(before, after).filter(|(before, after)| before != after);
+    let name = |(before, after): (Option<&Entry>, Option<&Entry>)| {
+        let entry = before.or(after)?;
+        Some((entry.name.clone(), after.cloned()))
+    };
+    differing.filter_map(name).collect()
+}
+
+/// Pairs the entries of two states of a folder by name.
+fn pairs<'a>(
+    before: &'a Folder,
+    after: &'a Folder,
+) -> impl Iterator<Item = (Option<&'a Entry>, Option<&'a Entry>)> {
+    let (mut old, mut new) = (before.entries.iter().peekable(), after.entries.iter().peekable());
+    std::iter::from_fn(move || {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => return None,
+            (Some(_), None) => std::cmp::Ordering::Less,
+            (None, Some(_)) => std::cmp::Ordering::Greater,
+            (Some(old), Some(new)) => old.name.cmp(&new.name),
+        };
+        let before = if order.is_le() { old.next() } else { None };
+        let after = if order.is_ge() { new.next() } else { None };
+        Some((before, after))
+    })
 }
 
 #[cfg(test)]

@@ -18,7 +18,7 @@ use ignore::gitignore::Gitignore;
 use rustix::fs::FileType;
 use rustix::io::Errno;
 
-use super::index::{Draft, Entry, Folder, Index, Names, Stat, compare};
+use super::index::{Draft, Entry, Folder, Index, Names, Stat, compare, differing};
 use super::look::{Look, stamp};
 use super::node::{Bytes, Change, Digest, Node, Skip};
 use super::tree::{Keep, Tree, link, skipped};
@@ -339,7 +339,13 @@ impl<'a> Work<'a> {
             let none = Folder::default();
             compare(path, known.unwrap_or(&none), found, &mut lock(&self.changes));
         }
-        lock(&self.draft).folder(Arc::clone(path), found);
+        // What is written follows what changed, also in a folder of many files.
+        match known.map(|known| differing(known, found)) {
+            Some(names) if names.len() * 8 < found.entries.len() => {
+                lock(&self.draft).names(Arc::clone(path), names);
+            }
+            _ => lock(&self.draft).folder(Arc::clone(path), found),
+        }
         Ok(())
     }
 
