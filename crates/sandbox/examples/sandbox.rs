@@ -2,6 +2,7 @@
 //! in a sandbox with a policy in JSON, with this program as the helper.
 
 use std::ffi::OsStr;
+use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ fn main() -> ExitCode {
         Some(first) if first == "run" => match run(args.collect()) {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
-                eprintln!("the sandbox could not be set up: {error}");
+                let _ = writeln!(std::io::stderr(), "the sandbox could not be set up: {error}");
                 ExitCode::from(126)
             }
         },

@@ -48,7 +48,7 @@ enum Inner {
     /// In a sandbox.
     Confined(Supervised),
     /// Without a sandbox.
-    Direct(Direct),
+    Direct(Box<Direct>),
 }
 
 struct Direct {
@@ -113,11 +113,11 @@ pub fn spawn(
         marker: format!("{MARKER}={marker}").into_bytes(),
         pipe: rustix::fs::fstat(&reader).ok().map(|stat| stat.st_ino),
     };
-    let tree = Tree(Inner::Direct(Direct {
+    let tree = Tree(Inner::Direct(Box::new(Direct {
         child: Some(child),
         live: Some(Live::begin(&target)),
         target,
-    }));
+    })));
     Ok((tree, Receiver::from_owned_fd(reader)?))
 }
 
