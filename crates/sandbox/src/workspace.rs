@@ -80,7 +80,7 @@ impl Workspace {
         temp: Arc<PrivateTemp>,
     ) -> io::Result<Self> {
         Ok(Self {
-            files: Arc::new(Roots::new(allowed, denied)?.with_temp(temp.path())),
+            files: Arc::new(Roots::new(allowed, denied)?.with_temp(temp.path(), self.home.as_deref())),
             writable: allowed.iter().map(|path| real(path)).collect(),
             temp: Some(temp),
             ..self
