@@ -96,6 +96,8 @@ pub struct Roots {
     denied: Arc<Denied>,
     /// Folder that paths in the shared temporary folders mean.
     temp: Option<PathBuf>,
+    /// Folder in a shared temporary folder that keeps its meaning.
+    visible: Option<PathBuf>,
     /// The files and folders that a call was judged by, with every link followed; `None` outside of calls.
     judged: Option<Arc<Vec<PathBuf>>>,
 }
@@ -108,6 +110,7 @@ impl Default for Roots {
             anywhere: true,
             denied: Arc::default(),
             temp: None,
+            visible: None,
             judged: None,
         }
     }
@@ -130,14 +133,17 @@ impl Roots {
             anywhere: false,
             denied: Arc::new(Denied::new(denied)?),
             temp: None,
+            visible: None,
             judged: None,
         })
     }
 
-    /// Makes paths in the shared temporary folders mean a private one, as they do for commands.
+    /// Makes paths in the shared temporary folders mean a private one, as they do for commands, except those in
+    /// `visible`, which commands see.
     #[must_use]
-    pub fn with_temp(mut self, temp: &Path) -> Self {
+    pub fn with_temp(mut self, temp: &Path, visible: Option<&Path>) -> Self {
         self.temp = Some(temp.to_owned());
+        self.visible = visible.and_then(|path| fs::canonicalize(path).ok());
         self
     }
 
@@ -160,7 +166,10 @@ impl Roots {
         let Some(below) = in_shared(&plain) else {
             return path.to_owned();
         };
-        let is_allowed = |path: &Path| self.allowed.iter().any(|(root, _)| path.starts_with(root));
+        let is_allowed = |path: &Path| {
+            let mut roots = self.allowed.iter().map(|(root, _)| root).chain(&self.visible);
+            roots.any(|root| path.starts_with(root))
+        };
         if is_allowed(path) || follow(path, LINKS).is_ok_and(|real| is_allowed(&real)) {
             return path.to_owned();
         }

@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, SimServer, Workspace};
 
-use super::support::with_replies;
+use super::support::{elsewhere, with_replies};
 
 const OUTSIDE: &str = "cat plain.txt; curl -sS http://127.0.0.1:1/";
 
@@ -296,7 +296,7 @@ fn a_listed_command_asks_each_time() {
 /// there needs no question, as with `cat`.
 #[test]
 fn an_approval_outside_is_honoured() {
-    let outside = tempfile::tempdir().unwrap();
+    let outside = elsewhere();
     let path = |name: &str| outside.path().join(name).display().to_string();
     std::fs::write(outside.path().join("old.txt"), "old\n").unwrap();
     let patch = format!(

@@ -52,7 +52,9 @@ fn a_key_that_works_is_kept() {
     let answered = run(&workspace, &address, &["exec", "hello"]);
     assert_eq!(answered.assert_code(0).stdout, "fine\n");
     // Also in a folder without a stored choice.
-    let elsewhere = workspace.run(&["exec", "hello"]).env(ADDRESS, &address);
+    let elsewhere = workspace
+        .run(&["exec", "--allow-home", "hello"])
+        .env(ADDRESS, &address);
     let elsewhere = elsewhere.cwd(workspace.user_home()).output();
     assert_eq!(elsewhere.assert_code(0).stdout, "fine\n");
     let doctor = run(&workspace, &address, &["doctor", "--offline"]);
