@@ -153,6 +153,15 @@ pub enum Gap {
     Frozen(PathBuf),
 }
 
+/// A part of the machine, and whether commands have one of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Isolation {
+    /// Name of the part, such as `processes` or `/tmp`.
+    pub what: &'static str,
+    /// False if commands share it with this machine.
+    pub is_own: bool,
+}
+
 /// A checked policy, ready to start child processes. Dropping it ends the processes that no [`process::Tree`]
 /// or background job holds, and removes the placeholders of absent protected paths.
 #[derive(Debug)]
@@ -196,6 +205,15 @@ impl Sandbox {
     /// If the sandbox cannot be entered, or an argument contains a NUL.
     pub fn start(&self, start: Launch<'_>, streams: [BorrowedFd<'_>; 3]) -> io::Result<Confined> {
         self.0.start(start, streams).map(Confined)
+    }
+
+    /// Finds out with a command which parts of the machine programs have for themselves. The command's output goes to
+    /// a file in `scratch`.
+    ///
+    /// # Errors
+    /// If the command cannot be started.
+    pub fn isolation(&self, cwd: &Path, scratch: &Path) -> io::Result<Vec<Isolation>> {
+        self.0.isolation(cwd, scratch)
     }
 
     /// Returns the folder for temporary files as programs see it, if the policy has one.

@@ -4,6 +4,7 @@ mod capabilities;
 pub(crate) mod files;
 mod filter;
 mod init;
+mod isolation;
 pub(crate) mod launcher;
 mod masks;
 mod mounts;
@@ -41,7 +42,10 @@ pub(crate) use self::supervised::{Running, Supervised, end_left, kill_all, none_
 use crate::egress::Egress;
 use crate::policy::Guard;
 use crate::protected::Placeholder;
-use crate::{Gap, Launch, Network, Reached, SandboxError, SandboxPolicy, Support};
+use crate::{Gap, Isolation, Launch, Network, Reached, SandboxError, SandboxPolicy, Support};
+
+/// Folders of the system that contain no files of a user.
+pub(crate) const SYSTEM_FOLDERS: &[&str] = &["/proc", "/sys", "/dev"];
 
 /// This binary, even if an update has replaced its file in the meantime.
 const OURSELVES: &str = "/proc/self/exe";
@@ -122,6 +126,11 @@ impl Confinement {
     pub(crate) fn was_restarted(&self) -> bool {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut current.restarted)
+    }
+
+    /// Returns the parts of the machine that commands have for themselves.
+    pub(crate) fn isolation(&self, cwd: &Path, scratch: &Path) -> io::Result<Vec<Isolation>> {
+        isolation::of(self, cwd, scratch)
     }
 
     /// Returns the folder for temporary files as commands see it.

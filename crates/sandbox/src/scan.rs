@@ -5,13 +5,11 @@ use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::backend::SYSTEM_FOLDERS;
 use crate::{Roots, SandboxPolicy};
 
 /// Maximum number of entries that are looked at. Beyond it commands ask for approval.
 pub(crate) const MAX_ENTRIES: usize = 1_000_000;
-
-/// Folders of the system that contain no files of a user, for a search from `/`.
-const SYSTEM: &[&str] = &["/proc", "/sys", "/dev"];
 
 /// The paths that were found.
 #[derive(Debug, Default)]
@@ -73,7 +71,7 @@ impl Scan {
 }
 
 fn is_system(path: &Path) -> bool {
-    SYSTEM.iter().any(|system| path == Path::new(system))
+    SYSTEM_FOLDERS.iter().any(|system| path == Path::new(system))
 }
 
 #[cfg(test)]

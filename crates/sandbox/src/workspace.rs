@@ -165,11 +165,15 @@ impl Workspace {
             Path::new(folder).join(path).display().to_string()
         };
         let written = self.whole(&whole);
-        let real = match (written.parent(), written.file_name()) {
-            (Some(parent), Some(name)) if !whole.ends_with('/') => {
-                self.real(&parent.display().to_string()).join(name)
-            }
-            _ => self.real(&whole),
+        let follow = |path: &Path| match (path.parent(), path.file_name()) {
+            (Some(parent), Some(name)) if !whole.ends_with('/') => followed(parent).join(name),
+            _ => followed(path),
+        };
+        let real = follow(&written);
+        // Only a path that names the shared folder means the private one; a relative path may leave the workspace.
+        let meant = match path.starts_with('/') {
+            true => follow(&self.files.meant(&written)),
+            false => real.clone(),
         };
         let is_home = self
             .home
@@ -180,7 +184,7 @@ impl Workspace {
             Location::Outside
         } else if real.starts_with(&self.root) {
             Location::Workspace
-        } else if self.writable.iter().any(|place| real.starts_with(place)) {
+        } else if self.writable.iter().any(|place| meant.starts_with(place)) {
             Location::Writable
         } else {
             Location::Outside
@@ -258,39 +262,48 @@ impl Workspace {
 
     /// Returns the absolute path as written, without `.`, `..` and `~`.
     fn absolute(&self, path: &str) -> PathBuf {
-        let mut plain = PathBuf::new();
-        for part in self.whole(path).components() {
-            match part {
-                Component::ParentDir => {
-                    plain.pop();
-                }
-                Component::CurDir => {}
-                part => plain.push(part),
-            }
-        }
-        plain
+        plain(&self.whole(path))
     }
 
-    /// Follows every link of the existing part of the path. A `..` after a link leads to the parent of the
-    /// link's target, so it is resolved and not removed from the text.
+    /// Returns the path that a path means, with every link followed.
     fn real(&self, path: &str) -> PathBuf {
-        let whole = self.files.meant(&self.whole(path));
-        if let Some(real) = real_path(&whole) {
-            return real;
+        followed(&self.files.meant(&self.whole(path)))
+    }
+}
+
+/// Follows every link of the existing part of an absolute path. A `..` after a link leads to the parent of the link's
+/// target, so it is resolved and not removed from the text.
+fn followed(whole: &Path) -> PathBuf {
+    if let Some(real) = real_path(whole) {
+        return real;
+    }
+    let mut rest: Vec<OsString> = Vec::new();
+    let mut there = whole;
+    loop {
+        if let Ok(real) = std::fs::canonicalize(there) {
+            return rest.iter().rev().fold(real, |path, name| path.join(name));
         }
-        let mut rest: Vec<OsString> = Vec::new();
-        let mut there = whole.as_path();
-        loop {
-            if let Ok(real) = std::fs::canonicalize(there) {
-                return rest.iter().rev().fold(real, |path, name| path.join(name));
+        let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else {
+            return plain(whole);
+        };
+        rest.push(name.to_owned());
+        there = parent;
+    }
+}
+
+/// Removes each `.` and `..` from the text of a path.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::ParentDir => {
+                plain.pop();
             }
-            let (Some(parent), Some(name)) = (there.parent(), there.file_name()) else {
-                return self.absolute(path);
-            };
-            rest.push(name.to_owned());
-            there = parent;
+            Component::CurDir => {}
+            part => plain.push(part),
         }
     }
+    plain
 }
 
 fn real(path: &Path) -> PathBuf {

@@ -2,13 +2,10 @@
 //! covered.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::{self, Read, Seek};
-use std::os::fd::AsFd;
 use std::path::Path;
 
 use windlass_core::permission::Mode;
-use windlass_sandbox::{Gap, Launch, Network, ProtectedPaths, Sandbox, SandboxError, SandboxPolicy};
+use windlass_sandbox::{Gap, Network, ProtectedPaths, Sandbox, SandboxError, SandboxPolicy};
 
 use super::row;
 use crate::args::SettingsOptions;
@@ -19,15 +16,6 @@ use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_host::sandbox_access::SandboxAccess;
-
-/// Namespaces by their names in `/proc`.
-const NAMESPACES: [(&str, &str); 5] = [
-    ("mnt", "files"),
-    ("pid", "processes"),
-    ("ipc", "shared memory"),
-    ("net", "network"),
-    ("user", "users"),
-];
 
 /// Gaps of the guards, whatever the kernel.
 const NOT_COVERED: &[&str] = &[
@@ -91,33 +79,22 @@ fn enforced(policy: SandboxPolicy, cwd: &Path) -> Exit {
         }
     };
     row("sandbox", "yes: commands run in it");
-    let inside = namespaces(&sandbox, cwd).unwrap_or_default();
-    for (name, what) in NAMESPACES {
-        let outside = fs::read_link(format!("/proc/self/ns/{name}"));
-        let outside = outside.map(|link| link.display().to_string()).unwrap_or_default();
-        let text = match inside.get(name) {
-            Some(inside) if !inside.is_empty() && *inside != outside => "own",
-            Some(inside) if !inside.is_empty() => "shared with this machine",
-            _ => "unknown",
-        };
-        row(what, text);
+    let scratch = environment::folders()
+        .map(|folders| folders.cache)
+        .unwrap_or_default();
+    match sandbox.isolation(cwd, &scratch) {
+        Ok(parts) => {
+            for part in parts {
+                let text = if part.is_own {
+                    "own"
+                } else {
+                    "shared with this machine"
+                };
+                row(part.what, text);
+            }
+        }
+        Err(error) => row("isolation", &format!("unknown: {error}")),
     }
-    let is_private = sandbox.temp().is_some_and(|temp| temp == Path::new("/tmp"));
-    row(
-        "/tmp",
-        if is_private {
-            "own"
-        } else {
-            "shared with this machine"
-        },
-    );
-    let own = |name: &str| {
-        inside
-            .get(name)
-            .map_or("unknown", |count| if count == "own" { "own" } else { "shared" })
-    };
-    row("/dev", own("dev"));
-    row("/proc", own("proc"));
     for gap in sandbox.gaps() {
         match gap {
             Gap::Open(path) => row(
@@ -138,35 +115,6 @@ fn without(error: &SandboxError) -> &'static str {
         SandboxError::NoLandlock | SandboxError::NoFilter => "every command asks",
         _ => "no command runs",
     }
-}
-
-/// Returns the namespaces of a command in the sandbox, and what it sees of devices and processes.
-fn namespaces(sandbox: &Sandbox, cwd: &Path) -> io::Result<BTreeMap<String, String>> {
-    let script = "for n in mnt pid ipc net user; do echo \"$n $(readlink /proc/self/ns/$n)\"; done; \
-                  [ -e /dev/kmsg ] || [ -e /dev/mem ] && echo dev shared || echo dev own; \
-                  [ \"$(readlink /proc/self)\" -lt 100 ] && echo proc own || echo proc shared";
-    let environment = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
-    let start = Launch {
-        program: Path::new("/bin/sh"),
-        arguments: &["-c".as_ref(), script.as_ref()],
-        cwd,
-        env: &environment,
-    };
-    let mut output = tempfile::tempfile_in(
-        environment::folders()
-            .map_err(|problem| io::Error::other(problem.message))?
-            .cache,
-    )?;
-    let nothing = File::open("/dev/null")?;
-    let streams = [nothing.as_fd(), output.as_fd(), nothing.as_fd()];
-    sandbox.start(start, streams)?.wait()?;
-    let mut text = String::new();
-    output.rewind()?;
-    output.read_to_string(&mut text)?;
-    let pairs = text.lines().filter_map(|line| line.split_once(' '));
-    Ok(pairs
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect())
 }
 
 fn asks(settings: &Settings, network: Network, is_complete: bool) {

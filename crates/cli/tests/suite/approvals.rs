@@ -243,7 +243,10 @@ fn a_question_says_why() {
         ("git reset --hard", "It discards uncommitted changes."),
         ("git clean -fdx", "It deletes untracked files."),
         ("docker run x", "It works with containers"),
-        ("npm install left-pad", "usually from registry.npmjs.org"),
+        (
+            "npm install left-pad",
+            "It reaches registry.npmjs.org, and no other host.",
+        ),
         ("rm plain.txt", "`rm` is on your list security.blocked_commands."),
     ] {
         let call = Reply::call("bash", json!({ "command": command }));
