@@ -16,7 +16,7 @@ const GROUP: usize = 256;
 
 /// A log of fewer bytes is left for the next process: reading it costs that process less than checkpointing
 /// it costs us, and it saves creating a new log, which would have to be synced before anything is written.
-const LITTLE: u64 = 256 << 10;
+const LITTLE: u64 = 1 << 20;
 
 /// Sends work to the thread. Dropping the last handle ends the thread, closes the database and waits for
 /// both; SQLite then checkpoints its log into the file if it has grown.
