@@ -27,11 +27,20 @@ impl PrivateTemp {
     pub fn new(parent: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         let parent = fs::canonicalize(parent)?;
-        remove_stale(&parent);
+        let stale;
         let path = parent.join(uuid::Uuid::new_v4().simple().to_string());
-        fs::DirBuilder::new().mode(0o700).create(&path)?;
-        let lock = open(&path)?;
-        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)?;
+        let lock = {
+            // Held for a moment: a folder that was just created is not locked yet, and looks left behind.
+            let _alone = locked(&parent)?;
+            stale = left_behind(&parent);
+            fs::DirBuilder::new().mode(0o700).create(&path)?;
+            let lock = open(&path)?;
+            rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)?;
+            lock
+        };
+        for (folder, _held) in stale {
+            let _ = fs::remove_dir_all(folder);
+        }
         Ok(Self { path, _lock: lock })
     }
 
@@ -48,14 +57,22 @@ impl Drop for PrivateTemp {
     }
 }
 
-/// Removes folders that no program holds.
-fn remove_stale(parent: &Path) {
-    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
-        let Ok(folder) = open(&entry.path()) else { continue };
-        if rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
+/// Locks a folder against other programs that create folders in it.
+fn locked(parent: &Path) -> rustix::io::Result<OwnedFd> {
+    let folder = open(parent)?;
+    rustix::fs::flock(&folder, FlockOperation::LockExclusive)?;
+    Ok(folder)
+}
+
+/// Returns the folders that no program holds, each with a lock that keeps it from being taken.
+fn left_behind(parent: &Path) -> Vec<(PathBuf, OwnedFd)> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let stale = entries.filter_map(|entry| {
+        let folder = open(&entry.path()).ok()?;
+        rustix::fs::flock(&folder, FlockOperation::NonBlockingLockExclusive).ok()?;
+        Some((entry.path(), folder))
+    });
+    stale.collect()
 }
 
 fn open(path: &Path) -> rustix::io::Result<OwnedFd> {
