@@ -2,7 +2,7 @@
 //!
 //! Syntactically valid JSON can still be unreadable for most programs: half of a surrogate pair, a number
 //! beyond the range of a double, a thousand nested lists. The record keeps such text as it came
-//! ([`RawValue`](serde_json::value::RawValue) accepts all of it); whatever has to be understood by another
+//! ([`RawValue`] accepts all of it); whatever has to be understood by another
 //! program goes through [`repaired`] first.
 
 use std::borrow::Cow;
