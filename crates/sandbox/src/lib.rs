@@ -49,6 +49,11 @@
 //! for approval, and a kill reaches the process group of a command. `--cfg windlass_portable` selects it on
 //! Linux, for tests.
 
+#![cfg_attr(
+    not(all(target_os = "linux", not(windlass_portable))),
+    allow(dead_code, reason = "without a sandbox, nothing uses its policies")
+)]
+
 mod command_sandbox;
 mod digest;
 mod egress;

@@ -10,7 +10,7 @@ pub(crate) mod process;
 use std::ffi::OsString;
 use std::io::{self, Write};
 use std::os::fd::BorrowedFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, exit};
 
 use crate::{Gap, Isolation, Launch, Reached, SandboxError, SandboxPolicy, Support};
@@ -83,7 +83,10 @@ impl Running {
 
 /// A command in a sandbox, which cannot exist here.
 #[derive(Debug, Clone)]
-pub(crate) enum Supervised {}
+pub(crate) struct Supervised(Never);
+
+#[derive(Debug, Clone)]
+enum Never {}
 
 impl Supervised {
     pub(crate) fn new(running: Running) -> io::Result<Self> {
@@ -91,31 +94,31 @@ impl Supervised {
     }
 
     pub(crate) async fn wait(&self) -> io::Result<ExitStatus> {
-        match *self {}
+        match self.0 {}
     }
 
     pub(crate) async fn gone(&self) {
-        match *self {}
+        match self.0 {}
     }
 
     pub(crate) async fn network_missed(&self) {
-        match *self {}
+        match self.0 {}
     }
 
     pub(crate) fn is_gone(&self) -> bool {
-        match *self {}
+        match self.0 {}
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        match *self {}
+        match self.0 {}
     }
 
     pub(crate) fn terminate(&self) {
-        match *self {}
+        match self.0 {}
     }
 
     pub(crate) fn leave(&self) {
-        match *self {}
+        match self.0 {}
     }
 }
 

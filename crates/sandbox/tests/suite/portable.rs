@@ -176,6 +176,7 @@ impl Scene {
             Err(PathDenied::Denied(_)) => "denied",
             Err(PathDenied::Outside(_)) => "outside",
             Err(PathDenied::Raced(_)) => "raced",
+            Err(PathDenied::Moved { .. }) => "moved",
             Err(PathDenied::System { .. }) => "refused",
         }
     }
