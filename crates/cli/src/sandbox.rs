@@ -40,6 +40,9 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     for gap in sandbox.gaps() {
         match gap {
             Gap::Open(path) => tell!("warning: {} cannot be protected here", path.display()),
+            Gap::Shared => {
+                tell!("warning: without namespaces, the command shares processes and /tmp with this machine")
+            }
             Gap::Frozen(path) => tell!(
                 "warning: nothing new can be created directly in {}",
                 path.display()

@@ -173,8 +173,14 @@ impl CommandSandbox {
         match built(&self.sandbox(policy, access)) {
             Ok(sandbox) => {
                 for gap in sandbox.gaps() {
-                    if let Gap::Open(path) = gap {
-                        ask(format!("{} cannot be protected on this machine", path.display()));
+                    match gap {
+                        Gap::Open(path) => {
+                            ask(format!("{} cannot be protected on this machine", path.display()));
+                        }
+                        Gap::Shared => {
+                            ask("this machine has no namespaces, so the sandbox is incomplete".to_owned());
+                        }
+                        Gap::Frozen(_) => {}
                     }
                 }
             }
@@ -196,8 +202,7 @@ impl CommandSandbox {
     }
 
     /// Starts a program in the sandbox, or without one if this machine has none. The caller must have called
-    /// [`Self::judge`] and obtained the approval that it asks for. If a person `confirmed` the access outside the
-    /// workspace, the program may change protected files, too; a mode or a rule does not allow that.
+    /// [`Self::judge`] and obtained the approval that it asks for.
     ///
     /// # Errors
     /// If the sandbox cannot be set up although this machine has one, or the program cannot be started.
@@ -218,9 +223,12 @@ impl CommandSandbox {
                 if access.lifted {
                     self.release();
                 }
-                let limited = policy.network == Network::Hosts || !access.hosts.is_empty();
+                let by_host = match access.escalation.network {
+                    true => !access.hosts.is_empty(),
+                    false => policy.network == Network::Hosts,
+                };
                 let mut env = env.clone();
-                if limited && !(access.escalation.network && access.hosts.is_empty()) {
+                if by_host {
                     env.extend(egress::variables());
                 }
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();

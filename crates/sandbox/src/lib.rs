@@ -156,6 +156,9 @@ pub enum Gap {
     Open(PathBuf),
     /// Commands cannot create anything directly in this folder, because something in it is denied.
     Frozen(PathBuf),
+    /// There are no namespaces: commands see other processes and the machine's `/tmp`, and can change modes and
+    /// times of files outside.
+    Shared,
 }
 
 /// A part of the machine, and whether commands have one of their own.

@@ -164,14 +164,6 @@ impl Tree {
         }
     }
 
-    /// Returns true if the process has ended and a process that it started still runs. Only a sandbox knows.
-    pub fn left_running(&self) -> bool {
-        match &self.0 {
-            Inner::Confined(command) => command.has_ended() && !command.is_gone(),
-            Inner::Direct(_) => false,
-        }
-    }
-
     /// Starts to end the tree: TERM to every process, KILL to those left after two seconds. Returns at once.
     pub fn kill(mut self) -> Kill {
         match &mut self.0 {

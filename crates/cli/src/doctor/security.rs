@@ -101,6 +101,7 @@ fn enforced(policy: SandboxPolicy, cwd: &Path) -> Exit {
                 "gap",
                 &format!("{} cannot be protected: every command asks", path.display()),
             ),
+            Gap::Shared => row("gap", "no namespaces: every command asks"),
             Gap::Frozen(path) => row(
                 "gap",
                 &format!("nothing new can be created in {}", path.display()),

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::net::TcpListener;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -52,11 +52,16 @@ pub(crate) fn enter(mut args: impl Iterator<Item = OsString>) -> ! {
 }
 
 fn launch() -> ! {
-    // Files that leaked into this process would bypass every path rule.
     let socket = io::stdin().as_fd().try_clone_to_owned();
-    let (Ok(socket), Ok(_)) = (socket, rustix::process::setsid()) else {
+    let (Ok(socket), Ok(nothing), Ok(_)) = (socket, File::open("/dev/null"), rustix::process::setsid())
+    else {
         exit(CANNOT_RUN)
     };
+    // Supervisors inherit standard input, and must not keep the connection open after the launcher.
+    if rustix::stdio::dup2_stdin(&nothing).is_err() {
+        exit(CANNOT_RUN)
+    }
+    drop(nothing);
     let failed = match serve(&socket) {
         Ok(()) => exit(0),
         Err(failed) => failed,
@@ -65,7 +70,7 @@ fn launch() -> ! {
         Failure::Namespaces(error) => [NO_NAMESPACES, error.to_string().as_bytes()].concat(),
         Failure::Other(error) => error.to_string().into_bytes(),
     };
-    let _ = wire::send(&socket, text.get(..4096).unwrap_or(&text), &[]);
+    let _ = wire::send(&socket, text.get(..wire::MAX_TEXT).unwrap_or(&text), &[]);
     exit(CANNOT_RUN)
 }
 
@@ -105,7 +110,7 @@ fn serve(socket: &OwnedFd) -> Result<(), Failure> {
         let adopted = rustix::process::set_child_subreaper(Some(rustix::process::getpid()));
         adopted.map_err(|error| SandboxError::system("adopting orphans", error))?;
     }
-    // Everything that listens does so before commands can.
+    // Bound before a command can take the port.
     let proxy = match policy.network {
         Network::Hosts => {
             let listener = TcpListener::bind(("127.0.0.1", egress::PORT));
@@ -121,10 +126,15 @@ fn serve(socket: &OwnedFd) -> Result<(), Failure> {
     wire::send(socket, READY, &files).map_err(|error| SandboxError::system("reporting", error))?;
     drop(proxy);
     attend(socket, policy.own_network());
+    if !policy.masks {
+        // No namespace ends them.
+        supervise::kill_all();
+    }
     Ok(())
 }
 
-/// Closes every file except the standard streams and the connection.
+/// Closes every file except the standard streams and the connection: one that leaked into this process would
+/// bypass every path rule.
 fn only(socket: &OwnedFd) -> io::Result<()> {
     let number = u32::try_from(socket.as_raw_fd()).unwrap_or(3);
     if number > 3 {

@@ -162,6 +162,9 @@ impl ResolvedPolicy {
             }
         }
         gaps.dedup();
+        if !self.masks {
+            gaps.push(Gap::Shared);
+        }
         gaps
     }
 }

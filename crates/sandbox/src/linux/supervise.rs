@@ -208,11 +208,7 @@ impl Supervisor {
         if let Some(caller) = &self.caller {
             ready.push(PollFd::from_borrowed_fd(caller.as_fd(), PollFlags::IN));
         }
-        let limit = Timespec {
-            tv_sec: i64::try_from(limit.as_secs()).unwrap_or(1),
-            tv_nsec: i64::from(limit.subsec_nanos()),
-        };
-        let _ = poll(&mut ready, Some(&limit));
+        let _ = poll(&mut ready, Some(&timespec(limit)));
         let asked = self.caller.is_some() && ready.last().is_some_and(|caller| !caller.revents().is_empty());
         if asked {
             self.listen();
@@ -281,6 +277,28 @@ impl Ending {
         for pid in members {
             let _ = rustix::process::kill_process(pid, Signal::KILL);
         }
+    }
+}
+
+/// Ends every descendant of this process at once. Gives up on processes that start new ones faster.
+pub(super) fn kill_all() {
+    for _ in 0..ROUNDS {
+        let members = descendants();
+        if members.is_empty() {
+            return;
+        }
+        for pid in members {
+            let _ = rustix::process::kill_process(pid, Signal::KILL);
+        }
+        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
+        let _ = poll(&mut [], Some(&timespec(PAUSE)));
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(1),
+        tv_nsec: i64::from(time.subsec_nanos()),
     }
 }
 

@@ -18,7 +18,7 @@ use rustix::net::{
 /// Maximum number of open files in a message.
 const MAX_FILES: usize = 8;
 /// Maximum size of the text of a message.
-const MAX_TEXT: usize = 4096;
+pub(super) const MAX_TEXT: usize = 4096;
 
 /// Asks a supervisor to end its processes: TERM, and KILL after two seconds.
 pub(crate) const TERMINATE: u8 = b'T';

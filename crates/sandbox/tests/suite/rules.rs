@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use windlass_sandbox::{Guard, Sandbox, SandboxPolicy};
+use windlass_sandbox::{Guard, Launch, Sandbox, SandboxPolicy};
+use windlass_testkit::{eventually, processes_with};
 
 use crate::sandbox::{CASES, Scene, helper, run_with};
 
@@ -70,4 +73,29 @@ fn rules_follow_what_changes() {
         let said = run(&scene, &sandbox, "cat .env");
         assert!(!said.contains("SECRET"), "{said}");
     }
+}
+
+/// SAFE-10, SES-16: without namespaces, too, a command that ends its supervisor leaves nothing behind, and the
+/// next one gets a new launcher.
+#[test]
+fn nothing_is_left_behind_without_namespaces() {
+    let scene = Scene::new();
+    let sandbox = sandbox(scene.policy().without_for_tests(Guard::Namespaces));
+    let mark = format!("71.{}", std::process::id());
+    let script = format!("(setsid -f sleep {mark}) >/dev/null 2>&1; kill -9 $PPID; sleep {mark}");
+    let env = BTreeMap::from([("PATH".to_owned(), "/usr/bin:/bin".to_owned())]);
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    let null = fs::File::open("/dev/null").expect("a device");
+    let launch = Launch {
+        program: Path::new("/bin/sh"),
+        arguments: &["-c".as_ref(), script.as_ref()],
+        cwd: &scene.at("work"),
+        env: &env,
+    };
+    let streams = [null.as_fd(), writer.as_fd(), writer.as_fd()];
+    let mut confined = sandbox.start(launch, streams).expect("a command");
+    confined.wait().expect_err("no supervisor reports");
+    drop((confined, reader, sandbox));
+    let ended = eventually(Duration::from_secs(2), || processes_with(&mark).is_empty());
+    assert!(ended, "{:?}", processes_with(&mark));
 }
