@@ -41,7 +41,7 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
         match gap {
             Gap::Open(path) => tell!("warning: {} cannot be protected here", path.display()),
             Gap::Shared => {
-                tell!("warning: without namespaces, the command shares processes and /tmp with this machine")
+                tell!("warning: without namespaces, the command shares processes and /tmp with this machine");
             }
             Gap::Frozen(path) => tell!(
                 "warning: nothing new can be created directly in {}",
