@@ -17,8 +17,8 @@ use clap::Args;
 use windlass_sandbox::{Confined, Launch, Sandbox};
 
 use crate::record;
+use crate::sandbox;
 use crate::server::END;
-use crate::wall;
 use crate::wire::command;
 
 /// Options of a client.
@@ -38,8 +38,8 @@ pub(crate) struct ClientOptions {
 /// Sends every request and runs a command after each but the last.
 pub(crate) fn floor(options: &ClientOptions) -> Result<()> {
     let requests = record::read(&std::fs::read(&options.requests)?)?;
-    let wall = options.helper.as_deref().map(wall::usual).transpose()?;
-    let shell = Shell::find(wall)?;
+    let sandbox = options.helper.as_deref().map(sandbox::usual).transpose()?;
+    let shell = Shell::find(sandbox)?;
     let mut stream = TcpStream::connect(("127.0.0.1", options.port))?;
     stream.set_nodelay(true)?;
     let mut body = Vec::new();
@@ -89,7 +89,7 @@ struct Shell {
     program: PathBuf,
     folder: PathBuf,
     variables: BTreeMap<String, String>,
-    wall: Option<Sandbox>,
+    sandbox: Option<Sandbox>,
 }
 
 /// A command of either kind.
@@ -99,7 +99,7 @@ enum Running {
 }
 
 impl Shell {
-    fn find(wall: Option<Sandbox>) -> Result<Self> {
+    fn find(sandbox: Option<Sandbox>) -> Result<Self> {
         let path = env::var("PATH").context("PATH is not set")?;
         let programs = path.split(':').map(|folder| PathBuf::from(folder).join("bash"));
         let program = programs
@@ -129,14 +129,14 @@ impl Shell {
             program,
             folder: env::current_dir()?,
             variables: handed_on.chain(own).collect(),
-            wall,
+            sandbox,
         })
     }
 
     fn run(&self, line: &str) -> Result<()> {
         let (mut reader, writer) = std::io::pipe()?;
         let arguments = ["--noprofile", "--norc", "-c", "--", line];
-        let mut running = match &self.wall {
+        let mut running = match &self.sandbox {
             Some(sandbox) => {
                 let null = File::open("/dev/null")?;
                 let start = Launch {

@@ -131,6 +131,11 @@ impl Lab {
         command
     }
 
+    /// Returns the command of the floor without any sandbox.
+    pub(crate) fn unconfined(&self, server: &Server, requests: &Path) -> Command {
+        self.client("floor", server, requests)
+    }
+
     /// Returns the command of the loop as a library, without a store, with the same prompt and commands in
     /// the same sandbox.
     pub(crate) fn alone(&self, server: &Server, requests: &Path) -> Command {
@@ -198,6 +203,8 @@ impl Lab {
             .env("TMPDIR", self.folder.path().join("temp"))
             .env("WINDLASS_HOME", self.folder.path().join("home"));
         command.env("LANG", "C.UTF-8").env("TERM", "dumb");
+        // As on any real machine. Without it, the shell looks the user up.
+        command.env("SHELL", "/bin/bash");
         command
     }
 

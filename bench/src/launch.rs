@@ -10,7 +10,7 @@ use clap::Args;
 use windlass_sandbox::Launch;
 
 use crate::clock::now;
-use crate::wall;
+use crate::sandbox;
 
 /// Options of the launches.
 #[derive(Debug, Clone, Args)]
@@ -25,7 +25,7 @@ pub(crate) struct LaunchOptions {
 
 /// Prints a line for each round: nanoseconds without the sandbox, and with it.
 pub(crate) fn launch(options: &LaunchOptions) -> Result<()> {
-    let sandbox = wall::usual(&options.helper)?;
+    let sandbox = sandbox::usual(&options.helper)?;
     let null = File::options().read(true).write(true).open("/dev/null")?;
     let env = std::env::vars().collect();
     let program = Path::new("/bin/true");
@@ -48,8 +48,8 @@ pub(crate) fn launch(options: &LaunchOptions) -> Result<()> {
         {
             bail!("{} failed in the sandbox", program.display());
         }
-        let walled = now() - begun;
-        println!("{bare} {walled}");
+        let confined = now() - begun;
+        println!("{bare} {confined}");
     }
     Ok(())
 }

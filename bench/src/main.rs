@@ -17,10 +17,10 @@ mod peers;
 mod process;
 mod record;
 mod report;
+mod sandbox;
 mod server;
 mod survey;
 mod terminal;
-mod wall;
 mod wire;
 
 use std::path::PathBuf;

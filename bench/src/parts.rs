@@ -14,7 +14,7 @@ use windlass_tools::{OutputStore, ToolsConfig};
 use windlass_sandbox::{CommandSandbox, Workspace, child_environment};
 
 use crate::record;
-use crate::wall;
+use crate::sandbox;
 
 /// Creates a provider for the server at `port`.
 pub(crate) fn provider(port: u16) -> Result<HttpProvider> {
@@ -46,7 +46,7 @@ pub(crate) fn tools(helper: &Path, outputs: PathBuf) -> Result<ToolsConfig> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let workspace = Workspace::new(&std::env::current_dir()?, home.as_deref());
     Ok(ToolsConfig {
-        sandbox: Arc::new(CommandSandbox::with_helper(wall::policy()?, helper).hiding(&workspace)),
+        sandbox: Arc::new(CommandSandbox::with_helper(sandbox::policy()?, helper).hiding(&workspace)),
         outputs: Some(Arc::new(OutputStore::new(outputs))),
         workspace,
         ..ToolsConfig::default()

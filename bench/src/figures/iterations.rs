@@ -9,50 +9,67 @@ use crate::report::{Figure, Target};
 use crate::server::ServeOptions;
 use crate::wire::Wire;
 
-/// A run of Windlass and a run of the floor, one after the other.
-struct Pair {
+/// Runs of Windlass, of the floor in the same sandbox and of the floor without one, one after the other.
+struct Round {
     agent: (Cost, Log),
     floor: (Cost, Log),
+    bare: (Cost, Log),
 }
 
 pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     let (calls, rounds) = if lab.quick { (50, 3) } else { (200, 9) };
-    let pairs = run(lab, calls, rounds, Memory::Ignored)?;
-    let agent = median(pairs.iter().map(|pair| per_iteration(&pair.agent.1)).collect());
-    let floor = median(pairs.iter().map(|pair| per_iteration(&pair.floor.1)).collect());
-    let connections = pairs
-        .iter()
-        .map(|pair| pair.agent.1.connections)
-        .max()
-        .unwrap_or_default();
-    let ratio = Figure {
-        name: format!("one iteration, of {calls}"),
-        agent: told(agent),
-        floor: told(floor),
-        value: median(
-            pairs
-                .iter()
-                .map(|pair| per_iteration(&pair.agent.1) / per_iteration(&pair.floor.1))
-                .collect(),
-        ),
-        unit: "×",
-        target: Target::AtMost(1.5),
-    };
-    let connections = Figure {
+    let runs = run(lab, Wire::Anthropic, calls, rounds, Memory::Ignored)?;
+    let connections = runs.iter().map(|run| run.agent.1.connections).max();
+    let connections = connections.unwrap_or_default();
+    let mut figures = vec![
+        ratio(format!("one iteration, of {calls}"), &runs, |run| &run.floor),
+        unconfined(Wire::Anthropic, calls, &runs),
+    ];
+    for wire in [Wire::Chat, Wire::Responses] {
+        figures.push(unconfined(
+            wire,
+            calls,
+            &run(lab, wire, calls, rounds, Memory::Ignored)?,
+        ));
+    }
+    figures.push(Figure {
         name: format!("connections made for {calls} iterations"),
         agent: connections.to_string(),
         floor: "1".to_owned(),
         value: f64::from(u32::try_from(connections)?),
         unit: "",
         target: Target::AtMost(1.0),
-    };
-    Ok(vec![ratio, connections])
+    });
+    Ok(figures)
+}
+
+/// Compares an iteration with one of the floor without a sandbox.
+fn unconfined(wire: Wire, calls: usize, runs: &[Round]) -> Figure {
+    let name = format!(
+        "one iteration of {calls}, {} (floor: without a sandbox)",
+        wire.name()
+    );
+    ratio(name, runs, |run| &run.bare)
+}
+
+fn ratio(name: String, runs: &[Round], floor: fn(&Round) -> &(Cost, Log)) -> Figure {
+    let of = |time: &dyn Fn(&Round) -> f64| median(runs.iter().map(time).collect());
+    let agent = |run: &Round| per_iteration(&run.agent.1);
+    let floor = |run: &Round| per_iteration(&floor(run).1);
+    Figure {
+        name,
+        agent: told(of(&agent)),
+        floor: told(of(&floor)),
+        value: of(&|run| agent(run) / floor(run)),
+        unit: "×",
+        target: Target::AtMost(1.5),
+    }
 }
 
 pub(super) fn measure_long(lab: &Lab) -> Result<Vec<Figure>> {
     let (calls, rounds) = if lab.quick { (200, 1) } else { (1_000, 5) };
-    let pairs = run(lab, calls, rounds, Memory::Watched)?;
-    let of = |figure: &dyn Fn(&Pair) -> f64| median(pairs.iter().map(figure).collect());
+    let pairs = run(lab, Wire::Anthropic, calls, rounds, Memory::Watched)?;
+    let of = |figure: &dyn Fn(&Round) -> f64| median(pairs.iter().map(figure).collect());
     let agent = of(&|pair| growth(&pair.agent.1));
     let floor = of(&|pair| growth(&pair.floor.1));
     let growth = Figure {
@@ -83,7 +100,15 @@ pub(super) fn measure_long(lab: &Lab) -> Result<Vec<Figure>> {
         unit: "×",
         target: Target::AtMost(1.5),
     };
-    Ok(vec![growth, memory, cpu])
+    let mut figures = vec![growth, memory, cpu, unconfined(Wire::Anthropic, calls, &pairs)];
+    for wire in [Wire::Chat, Wire::Responses] {
+        figures.push(unconfined(
+            wire,
+            calls,
+            &run(lab, wire, calls, rounds, Memory::Ignored)?,
+        ));
+    }
+    Ok(figures)
 }
 
 /// Compares the wire of models with a public tokenizer with one that has none.
@@ -127,14 +152,14 @@ pub(super) fn measure_chat(lab: &Lab) -> Result<Vec<Figure>> {
     ])
 }
 
-fn run(lab: &Lab, calls: usize, rounds: usize, memory: Memory) -> Result<Vec<Pair>> {
-    let wire = Wire::Anthropic;
+fn run(lab: &Lab, wire: Wire, calls: usize, rounds: usize, memory: Memory) -> Result<Vec<Round>> {
     let requests = lab.record(wire, calls)?;
     let options = ServeOptions::new(wire, calls);
     let round = |_| {
         let floor = lab.measure(&options, memory, |server| lab.floor(server, &requests))?;
+        let bare = lab.measure(&options, memory, |server| lab.unconfined(server, &requests))?;
         let agent = lab.measure(&options, memory, |server| lab.agent(server, wire, "text"))?;
-        Ok(Pair { agent, floor })
+        Ok(Round { agent, floor, bare })
     };
     (0..rounds).map(round).collect()
 }
