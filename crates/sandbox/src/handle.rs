@@ -5,6 +5,7 @@
 //! compared with the denied ones. If a folder is swapped for a link in between, the second walk fails and
 //! both are repeated.
 
+mod links;
 mod place;
 mod rules;
 
@@ -12,13 +13,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
+use self::links::follow;
+pub(crate) use self::links::real_path;
 pub use self::place::Place;
 use self::rules::Denied;
 use crate::backend::files::{self, FOLDER};
@@ -400,33 +402,6 @@ fn step(folder: impl AsFd, name: &OsStr, flags: OFlags) -> Result<OwnedFd, Attem
         Errno::LOOP | Errno::NOTDIR | Errno::XDEV | Errno::AGAIN => Attempt::Changed,
         other => Attempt::System(other.into()),
     })
-}
-
-/// Returns a path with every link followed, as a file is opened; `None` if the system refuses.
-pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
-    follow(path, LINKS).ok()
-}
-
-/// Follows every link of a path. Components at the end that do not exist are kept as written.
-fn follow(path: &Path, links: usize) -> Result<PathBuf, Attempt> {
-    match fs::canonicalize(path) {
-        Ok(real) => return Ok(real),
-        Err(error) if missing(&error) => {}
-        Err(error) => return Err(Attempt::System(error)),
-    }
-    let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
-        return Err(Attempt::System(io::ErrorKind::NotFound.into()));
-    };
-    let real = follow(parent, links)?.join(name);
-    match rustix::fs::readlinkat(CWD, &real, Vec::new()) {
-        // A dangling link: a new file is created where the link leads.
-        Ok(target) => {
-            let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
-            let links = links.checked_sub(1).ok_or(Attempt::System(Errno::LOOP.into()))?;
-            follow(&real.parent().unwrap_or(Path::new("/")).join(target), links)
-        }
-        Err(_) => Ok(real),
-    }
 }
 
 /// Removes each `..` together with the name before it.

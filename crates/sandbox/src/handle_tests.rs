@@ -186,7 +186,7 @@ fn swaps_never_yield_what_is_outside() {
         let mut swaps = 0_u32;
         while !done.load(Ordering::Relaxed) {
             let exchange = rustix::fs::RenameFlags::EXCHANGE;
-            rustix::fs::renameat_with(CWD, &target, CWD, &other, exchange).unwrap();
+            rustix::fs::renameat_with(rustix::fs::CWD, &target, rustix::fs::CWD, &other, exchange).unwrap();
             swaps += 1;
         }
         swaps
@@ -220,8 +220,16 @@ fn a_swap_between_check_and_use() {
     fs::create_dir(&target).unwrap();
     fs::write(target.join("file"), "inside").unwrap();
     symlink(scene.at("outside"), &other).unwrap();
-    let swap =
-        || rustix::fs::renameat_with(CWD, &target, CWD, &other, rustix::fs::RenameFlags::EXCHANGE).unwrap();
+    let swap = || {
+        rustix::fs::renameat_with(
+            rustix::fs::CWD,
+            &target,
+            rustix::fs::CWD,
+            &other,
+            rustix::fs::RenameFlags::EXCHANGE,
+        )
+        .unwrap()
+    };
 
     let checked = fs::canonicalize(target.join("file")).unwrap();
     assert!(checked.starts_with(scene.at("work")));

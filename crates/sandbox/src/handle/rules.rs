@@ -8,7 +8,8 @@ use std::path::{Component, Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
-use super::{Attempt, LINKS, follow};
+use super::Attempt;
+use super::links::Links;
 
 /// File names that only look like secrets.
 const EXAMPLES: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
@@ -27,10 +28,11 @@ impl Denied {
         let mut names = GlobSetBuilder::new();
         let mut first_bytes = Some(Vec::new());
         let mut paths = Vec::new();
+        let mut links = Links::default();
         for path in denied {
             if path.is_absolute() {
                 paths.push(path.components().collect());
-                paths.extend(follow(path, LINKS).ok());
+                paths.extend(links.follow(path));
             } else {
                 let pattern = path.to_str().filter(|pattern| !pattern.contains('/'));
                 let pattern = pattern.ok_or(io::ErrorKind::InvalidInput)?;

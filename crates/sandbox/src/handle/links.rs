@@ -1,0 +1,69 @@
+//! Follows the links of paths whose last components need not exist.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::CWD;
+use rustix::io::Errno;
+
+use super::{Attempt, LINKS, missing};
+
+/// Returns a path with every link followed, as a file is opened; `None` if the system refuses.
+pub(crate) fn real_path(path: &Path) -> Option<PathBuf> {
+    follow(path, LINKS).ok()
+}
+
+/// Follows every link of a path. Components at the end that do not exist are kept as written.
+pub(super) fn follow(path: &Path, links: usize) -> Result<PathBuf, Attempt> {
+    match std::fs::canonicalize(path) {
+        Ok(real) => return Ok(real),
+        Err(error) if missing(&error) => {}
+        Err(error) => return Err(Attempt::System(error)),
+    }
+    let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back()) else {
+        return Err(Attempt::System(io::ErrorKind::NotFound.into()));
+    };
+    let real = follow(parent, links)?.join(name);
+    match rustix::fs::readlinkat(CWD, &real, Vec::new()) {
+        // A dangling link: a new file is created where the link leads.
+        Ok(target) => {
+            let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
+            let links = links.checked_sub(1).ok_or(Attempt::System(Errno::LOOP.into()))?;
+            follow(&real.parent().unwrap_or(Path::new("/")).join(target), links)
+        }
+        Err(_) => Ok(real),
+    }
+}
+
+/// Follows the links of many paths and looks at each folder once.
+#[derive(Default)]
+pub(super) struct Links {
+    folders: HashMap<PathBuf, Option<PathBuf>>,
+}
+
+impl Links {
+    /// Returns a path with every link followed, as [`real_path`] does.
+    pub(super) fn follow(&mut self, path: &Path) -> Option<PathBuf> {
+        let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back())
+        else {
+            return real_path(path);
+        };
+        let folder = match self.folders.get(parent) {
+            Some(known) => known.clone(),
+            None => {
+                let folder = self.follow(parent);
+                self.folders.insert(parent.to_owned(), folder.clone());
+                folder
+            }
+        };
+        let real = folder?.join(name);
+        match rustix::fs::readlinkat(CWD, &real, Vec::new()) {
+            // No link, or nothing at all.
+            Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => Some(real),
+            Ok(_) | Err(_) => real_path(path),
+        }
+    }
+}
