@@ -16,6 +16,7 @@ pub(crate) mod process;
 pub(crate) mod request;
 mod resolved;
 mod seen;
+mod spare;
 mod supervise;
 mod supervised;
 mod support;

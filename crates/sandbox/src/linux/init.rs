@@ -15,12 +15,12 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::process::exit;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptions, setrlimit};
 
 use super::resolved::ResolvedPolicy;
-use super::supervise::{self, Files};
-use super::{capabilities, filter, masks, namespaces, path_rules, private, support, syscalls, wire};
+use super::{
+    capabilities, filter, masks, namespaces, path_rules, private, spare, supervise, support, syscalls, wire,
+};
 use crate::policy::{Guard, Network, ResourceLimits};
 use crate::{SandboxError, egress};
 
@@ -125,7 +125,7 @@ fn serve(socket: &OwnedFd) -> Result<(), Failure> {
     let files: Vec<BorrowedFd<'_>> = proxy.iter().map(AsFd::as_fd).collect();
     wire::send(socket, READY, &files).map_err(|error| SandboxError::system("reporting", error))?;
     drop(proxy);
-    attend(socket, policy.own_network());
+    spare::attend(socket, policy.own_network());
     if !policy.masks {
         // No namespace ends them.
         supervise::kill_all();
@@ -189,43 +189,6 @@ fn confine(policy: &ResolvedPolicy) -> Result<(), Failure> {
         filter::install(policy, support::truncation())?;
     }
     Ok(())
-}
-
-/// Starts commands until the connection closes.
-fn attend(socket: &OwnedFd, offline: bool) {
-    loop {
-        // Supervisors that have ended. Without this they would stay in the process table.
-        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
-        let mut ready = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
-        if poll(&mut ready, None) == Err(rustix::io::Errno::INTR) {
-            continue;
-        }
-        let Ok(Some((_, files))) = wire::receive(socket) else {
-            return;
-        };
-        let mut files = files.into_iter();
-        let (Some(request), Some(caller), Some(input), Some(output), Some(errors)) = (
-            files.next(),
-            files.next(),
-            files.next(),
-            files.next(),
-            files.next(),
-        ) else {
-            continue;
-        };
-        let files = Files {
-            request,
-            caller,
-            streams: [input, output, errors],
-            offline,
-        };
-        // If there is no supervisor, the caller learns it: its connection closes without a report.
-        if let Ok(None) = syscalls::fork() {
-            // The connection to the launcher belongs to the launcher alone.
-            let _ = syscalls::close(socket.as_raw_fd());
-            supervise::run(files);
-        }
-    }
 }
 
 fn limit(limits: &ResourceLimits) -> rustix::io::Result<()> {

@@ -47,6 +47,13 @@ pub(super) struct Files {
     pub(super) offline: bool,
 }
 
+/// Prepares this process to supervise a command. Best effort: a new session has no controlling terminal, and
+/// orphans come to this process.
+pub(super) fn prepare() {
+    let _ = rustix::process::setsid();
+    let _ = rustix::process::set_child_subreaper(Some(getpid()));
+}
+
 /// Starts the command and supervises it until the last of its processes has ended. Never returns.
 pub(super) fn run(files: Files) -> ! {
     let Files {
@@ -55,15 +62,11 @@ pub(super) fn run(files: Files) -> ! {
         streams,
         offline,
     } = files;
-    // Best effort each: a new session has no controlling terminal, and orphans come to this process.
-    let _ = rustix::process::setsid();
-    let _ = rustix::process::set_child_subreaper(Some(getpid()));
     let decoded = wire::read_whole(&request)
         .ok()
         .and_then(|bytes| request::decode(&bytes));
     drop(request);
     let Some(decoded) = decoded else { exit(1) };
-    let unreachable = offline.then(Unreachable::now);
     let mut supervisor = match start(&decoded, streams) {
         Ok(main) => Supervisor::new(caller, Some(main)),
         Err(code) => {
@@ -72,7 +75,8 @@ pub(super) fn run(files: Files) -> ! {
             supervisor
         }
     };
-    supervisor.unreachable = unreachable;
+    // After the start, which it would delay: a program takes longer to reach for the network.
+    supervisor.unreachable = offline.then(Unreachable::now);
     supervisor.watch();
     exit(0)
 }
@@ -208,12 +212,12 @@ impl Supervisor {
         if let Some(caller) = &self.caller {
             ready.push(PollFd::from_borrowed_fd(caller.as_fd(), PollFlags::IN));
         }
-        let _ = poll(&mut ready, Some(&timespec(limit)));
+        let is_quiet = poll(&mut ready, Some(&timespec(limit))) == Ok(0);
         let asked = self.caller.is_some() && ready.last().is_some_and(|caller| !caller.revents().is_empty());
         if asked {
             self.listen();
         }
-        if self.main.is_some() {
+        if is_quiet && self.main.is_some() {
             self.check_network();
         }
     }

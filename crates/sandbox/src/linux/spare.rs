@@ -1,0 +1,131 @@
+//! Supervisors that wait for a command. The launcher always keeps one ready, because a fork takes longer than
+//! the rest of a start: it happens while the command before runs.
+//!
+//! The spare supervisor receives the request itself, from the connection that it shares with the launcher, and
+//! tells the launcher to create the next one.
+
+use std::io::{PipeReader, PipeWriter, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::process::exit;
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getppid, pidfd_open, set_parent_process_death_signal,
+};
+
+use super::supervise::{self, Files};
+use super::{syscalls, wire};
+
+/// Pause before the next supervisor is created, so that its fork does not slow down the start of the command.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A supervisor that waits for a command.
+struct Spare {
+    pid: Pid,
+    /// Readable once it has ended.
+    handle: OwnedFd,
+    /// Readable once it has taken a command.
+    taken: PipeReader,
+}
+
+/// Starts commands until the connection closes.
+pub(super) fn attend(socket: &OwnedFd, offline: bool) {
+    let mut spare = None;
+    loop {
+        // Supervisors that have ended. Without this they would stay in the process table.
+        while let Ok(Some((pid, _))) = rustix::process::wait(WaitOptions::NOHANG) {
+            spare.take_if(|spare: &mut Spare| spare.pid == pid);
+        }
+        if spare.is_none() {
+            spare = create(socket, offline);
+        }
+        let may_continue = match &spare {
+            Some(_) => wait(socket, &mut spare),
+            None => refuse(socket),
+        };
+        if !may_continue {
+            return;
+        }
+    }
+}
+
+/// Waits until the spare supervisor has a command or has ended. Returns false if the connection is closed.
+fn wait(socket: &OwnedFd, spare: &mut Option<Spare>) -> bool {
+    let Some(waiting) = spare else { return true };
+    let mut ready = [
+        // Only its end matters: the spare supervisor receives the requests.
+        PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::empty()),
+        PollFd::from_borrowed_fd(waiting.taken.as_fd(), PollFlags::IN),
+        PollFd::from_borrowed_fd(waiting.handle.as_fd(), PollFlags::IN),
+    ];
+    if poll(&mut ready, None).is_err() {
+        return true;
+    }
+    let [closed, taken, _] = ready.map(|one| !one.revents().is_empty());
+    if taken {
+        *spare = None;
+        thread::sleep(PAUSE);
+    }
+    !closed
+}
+
+/// Drops one request, because no supervisor can be created: its caller learns it, since the connection of the
+/// command closes without a report. Returns false if the connection is closed.
+fn refuse(socket: &OwnedFd) -> bool {
+    let mut ready = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+    poll(&mut ready, None).is_err() || matches!(wire::receive(socket), Ok(Some(_)))
+}
+
+/// Creates a supervisor that waits; `None` if the system does not allow another process.
+fn create(socket: &OwnedFd, offline: bool) -> Option<Spare> {
+    let (taken, tell) = std::io::pipe().ok()?;
+    let launcher = rustix::process::getpid();
+    match syscalls::fork() {
+        Ok(Some(pid)) => Some(Spare {
+            pid,
+            handle: pidfd_open(pid, PidfdFlags::empty()).ok()?,
+            taken,
+        }),
+        Ok(None) => {
+            drop(taken);
+            serve(socket, tell, launcher, offline)
+        }
+        Err(_) => None,
+    }
+}
+
+/// Waits for a command and supervises it. Never returns.
+fn serve(socket: &OwnedFd, mut tell: PipeWriter, launcher: Pid, offline: bool) -> ! {
+    supervise::prepare();
+    // Without the launcher nobody would replace this process, so the connection must close.
+    let follows = set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
+    if !follows || getppid().is_some_and(|parent| parent != launcher) {
+        exit(1)
+    }
+    let Ok(Some((_, files))) = wire::receive(socket) else {
+        exit(0)
+    };
+    let _ = tell.write(b"t");
+    drop(tell);
+    // The connection to the launcher belongs to the launcher alone, and a command survives it.
+    let _ = syscalls::close(socket.as_raw_fd());
+    let _ = set_parent_process_death_signal(None);
+    let mut files = files.into_iter();
+    let (Some(request), Some(caller), Some(input), Some(output), Some(errors)) = (
+        files.next(),
+        files.next(),
+        files.next(),
+        files.next(),
+        files.next(),
+    ) else {
+        exit(1)
+    };
+    supervise::run(Files {
+        request,
+        caller,
+        streams: [input, output, errors],
+        offline,
+    })
+}
