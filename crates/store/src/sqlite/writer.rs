@@ -64,7 +64,13 @@ impl Opening {
 
 struct Job {
     durability: Durability,
-    work: Box<dyn FnOnce(&Connection) -> Tell + Send>,
+    work: Box<dyn FnOnce(&Connection, Scope) -> Done + Send>,
+}
+
+/// Work that is done, but not committed.
+struct Done {
+    succeeded: bool,
+    tell: Tell,
 }
 
 /// Reports the result to the caller once it is known whether the transaction was committed.
@@ -104,17 +110,22 @@ impl Writer {
         work: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
     ) -> impl Future<Output = Result<T, LogError>> + Send + 'static {
         let (sender, receiver) = oneshot::channel();
-        let work = move |connection: &Connection| -> Tell {
+        let work = move |connection: &Connection, scope: Scope| -> Done {
             // Without a transaction nothing may be written; the reason there is none is reported below.
-            let done = (!connection.is_autocommit()).then(|| alone(connection, work));
-            Box::new(move |committed: Result<(), LogError>| {
+            let done = (!connection.is_autocommit()).then(|| scope.run(connection, work));
+            let succeeded = matches!(done, Some(Ok(_)));
+            let tell = move |committed: Result<(), LogError>| {
                 let told = match (done, committed) {
                     (Some(Err(error)), _) | (_, Err(error)) => Err(error),
                     (Some(Ok(value)), Ok(())) => Ok(value),
                     (None, Ok(())) => Err(LogError::Failed("no transaction".to_owned())),
                 };
                 let _ = sender.send(told);
-            })
+            };
+            Done {
+                succeeded,
+                tell: Box::new(tell),
+            }
         };
         let job = Job {
             durability,
@@ -174,39 +185,72 @@ fn write(connection: &Connection, queue: &Receiver<Job>) {
 }
 
 fn transact(connection: &Connection, group: Vec<Job>) {
-    if let Err(error) = connection.execute_batch("BEGIN IMMEDIATE") {
-        let error = told(error);
+    if let Err(error) = control(connection, "BEGIN IMMEDIATE") {
         for job in group {
-            (job.work)(connection)(Err(error.clone()));
+            ((job.work)(connection, Scope::Alone).tell)(Err(error.clone()));
         }
         return;
     }
-    let tells: Vec<Tell> = group.into_iter().map(|job| (job.work)(connection)).collect();
-    let committed = connection.execute_batch("COMMIT").map_err(told);
-    if committed.is_err() {
-        let _ = connection.execute_batch("ROLLBACK");
+    let scope = match group.len() {
+        1 => Scope::Alone,
+        _ => Scope::Shared,
+    };
+    let done: Vec<Done> = group
+        .into_iter()
+        .map(|job| (job.work)(connection, scope))
+        .collect();
+    // Work that is alone has no savepoint to go back to.
+    let is_void = matches!(scope, Scope::Alone) && done.iter().any(|done| !done.succeeded);
+    let committed = match is_void {
+        true => Ok(()),
+        false => control(connection, "COMMIT"),
+    };
+    if is_void || committed.is_err() {
+        let _ = control(connection, "ROLLBACK");
     }
-    for tell in tells {
-        tell(committed.clone());
+    for done in done {
+        (done.tell)(committed.clone());
     }
 }
 
-/// Runs work in a savepoint, so that it leaves nothing behind if it fails.
-fn alone<T>(
-    connection: &Connection,
-    work: impl FnOnce(&Connection) -> Result<T, LogError>,
-) -> Result<T, LogError> {
-    connection.execute_batch("SAVEPOINT one").map_err(told)?;
-    let done = work(connection);
-    let end = if done.is_ok() {
-        "RELEASE one"
-    } else {
-        "ROLLBACK TO one; RELEASE one"
-    };
-    let ended = connection.execute_batch(end).map_err(told);
-    // A full disk ends the whole transaction, so there is no savepoint to roll back to: the first error is
-    // the cause.
-    done.and_then(|value| ended.map(|()| value))
+/// Other work in the same transaction.
+#[derive(Clone, Copy)]
+enum Scope {
+    /// There is none: if the work fails, the transaction is rolled back.
+    Alone,
+    /// There is some: work runs in a savepoint.
+    Shared,
+}
+
+impl Scope {
+    /// Runs work. In a shared transaction it leaves nothing behind if it fails.
+    fn run<T>(
+        self,
+        connection: &Connection,
+        work: impl FnOnce(&Connection) -> Result<T, LogError>,
+    ) -> Result<T, LogError> {
+        if matches!(self, Self::Alone) {
+            return work(connection);
+        }
+        control(connection, "SAVEPOINT one")?;
+        let done = work(connection);
+        let ended = match done {
+            Ok(_) => Ok(()),
+            Err(_) => control(connection, "ROLLBACK TO one"),
+        };
+        let ended = ended.and_then(|()| control(connection, "RELEASE one"));
+        // A full disk ends the whole transaction, so there is no savepoint to roll back to: the first error is
+        // the cause.
+        done.and_then(|value| ended.map(|()| value))
+    }
+}
+
+/// Runs a statement that begins or ends a transaction or a part of one.
+fn control(connection: &Connection, statement: &str) -> Result<(), LogError> {
+    let done = connection
+        .prepare_cached(statement)
+        .and_then(|mut statement| statement.execute([]));
+    done.map(drop).map_err(told)
 }
 
 #[cfg(test)]
