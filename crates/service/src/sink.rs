@@ -18,6 +18,10 @@ use crate::why::Why;
 /// Maximum age of the stored part of a reply while it is received.
 const STALENESS: Duration = Duration::from_millis(250);
 
+/// Time that a result waits for the message that carries it, so that both are stored by one write. The results
+/// of a reply that still has running calls are stored then.
+const GATHER: Duration = Duration::from_millis(2);
+
 /// Duration after which an unfinished write is reported.
 const SLOW: Duration = Duration::from_secs(1);
 
@@ -184,11 +188,16 @@ impl Sink {
         });
     }
 
-    /// Writes the pending events in the background. The next event that must be safe is written after them,
-    /// or with them if this write failed.
-    fn send(&self) {
+    /// Writes the pending events in the background after a delay. The next event that must be safe is written
+    /// with them, or after them if this write has begun.
+    fn send(&self, delay: Duration) {
         let log = Arc::clone(&self.log);
-        tokio::spawn(async move { log.write(Durability::Process, 0..0).await });
+        tokio::spawn(async move {
+            if !delay.is_zero() {
+                log.clock.sleep(delay).await;
+            }
+            log.write(Durability::Process, 0..0).await
+        });
     }
 
     fn note(&self, event: &Event) {
@@ -233,7 +242,7 @@ impl Sink {
             reply.message = Some(message.clone());
             state.draft = DraftChange::Set(Box::new(message));
         }
-        self.send();
+        self.send(Duration::ZERO);
     }
 
     /// Discards the partial reply, because it starts over.
@@ -372,7 +381,7 @@ impl EventSink for Sink {
         let is_result = matches!(event, Event::ToolResult { .. });
         self.mention(event);
         if is_result {
-            self.send();
+            self.send(GATHER);
         }
         Ok(())
     }
