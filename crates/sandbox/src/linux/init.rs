@@ -125,7 +125,7 @@ fn serve(socket: &OwnedFd) -> Result<(), Failure> {
     let files: Vec<BorrowedFd<'_>> = proxy.iter().map(AsFd::as_fd).collect();
     wire::send(socket, READY, &files).map_err(|error| SandboxError::system("reporting", error))?;
     drop(proxy);
-    attend(socket, policy.own_network());
+    attend(socket, &policy);
     if !policy.masks {
         // No namespace ends them.
         supervise::kill_all();
@@ -192,7 +192,8 @@ fn confine(policy: &ResolvedPolicy) -> Result<(), Failure> {
 }
 
 /// Starts commands until the connection closes.
-fn attend(socket: &OwnedFd, offline: bool) {
+fn attend(socket: &OwnedFd, policy: &ResolvedPolicy) {
+    let memory = policy.limits.memory.filter(|_| policy.has(Guard::ResourceLimits));
     loop {
         // Supervisors that have ended. Without this they would stay in the process table.
         while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
@@ -217,7 +218,8 @@ fn attend(socket: &OwnedFd, offline: bool) {
             request,
             caller,
             streams: [input, output, errors],
-            offline,
+            offline: policy.own_network(),
+            memory,
         };
         // If there is no supervisor, the caller learns it: its connection closes without a report.
         if let Ok(None) = syscalls::fork() {
@@ -235,7 +237,6 @@ fn limit(limits: &ResourceLimits) -> rustix::io::Result<()> {
         (Resource::Nproc, limits.processes),
         (Resource::Fsize, limits.file_size),
         (Resource::Nofile, limits.open_files),
-        (Resource::Data, limits.memory),
     ];
     for (resource, value) in wanted {
         let Some(value) = value else { continue };
