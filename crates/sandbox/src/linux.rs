@@ -14,6 +14,7 @@ mod path_rules;
 mod placeholders;
 mod private;
 pub(crate) mod process;
+mod redirects;
 pub(crate) mod request;
 mod resolved;
 mod seen;
@@ -172,9 +173,13 @@ fn start(
     for masks in [true, false] {
         let mut policy = wanted.clone().resolve(masks)?;
         let seen = Seen::of(&policy);
-        let missed = hold(&mut policy, placeholders);
+        let mut missed = hold(&mut policy, placeholders);
         match Launcher::start(helper, &policy) {
-            Ok(launcher) => {
+            Ok(mut launcher) => {
+                let redirects = policy.redirects();
+                if launcher.keep_absent(redirects.clone()).is_err() {
+                    missed.extend(redirects);
+                }
                 if let Some(listener) = launcher.proxy() {
                     Arc::clone(egress).serve(listener);
                 }
