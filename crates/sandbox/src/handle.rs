@@ -20,6 +20,7 @@ use rustix::fs::{CWD, Mode, OFlags};
 use rustix::io::Errno;
 
 pub use self::place::Place;
+pub(crate) use self::place::is_abandoned;
 use self::rules::Denied;
 use crate::backend::files::{self, FOLDER};
 use crate::temp::SHARED;
