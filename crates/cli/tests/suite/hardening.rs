@@ -324,7 +324,7 @@ fn temporary_files_are_private() {
     );
 }
 
-/// TOOL-5: the temporary files of a process that was killed while it wrote are removed later; those that may still be
+/// TOOL-2: the temporary files of a process that was killed while it wrote are removed later; those that may still be
 /// written, and files of others, are kept.
 #[test]
 fn abandoned_temporary_files_are_removed() {

@@ -1,10 +1,11 @@
 //! Runaway commands: they are stopped before the machine, and the session goes on.
 
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply};
-use windlass_testkit::processes_with;
+use windlass_testkit::{eventually, processes_with};
 
 use super::support::{results, with_replies};
 
@@ -79,3 +80,61 @@ fn the_sandbox_command_has_the_limit() {
     output.assert_says("security.max_memory_mb");
 }
 
+/// Starts up to 600 processes where 100 are allowed, and 300 more for root, and returns their number.
+fn started_processes() -> usize {
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, []);
+    let script = "import os, signal, time\nown = []\ntry:\n while len(own) < 600:\n  pid = os.fork()\n  \
+                  if pid == 0: time.sleep(60); os._exit(0)\n  own.append(pid)\nexcept OSError: pass\nprint(len(own))\n\
+                  for pid in own: os.kill(pid, signal.SIGKILL)";
+    let limit = "security.max_processes=100";
+    let args = ["sandbox", "-c", limit, "--", "python3", "-c", script];
+    let output = workspace.run(&args).output();
+    output.assert_code(0);
+    output.stdout.trim().parse().unwrap()
+}
+
+/// Returns true if the kernel limits the processes of root, too.
+fn kernel_limits_processes() -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map(|part| part.parse::<u32>().unwrap_or(0));
+    let is_root = std::fs::metadata("/proc/self").unwrap().uid() == 0;
+    !is_root || (numbers.next(), numbers.next()) >= (Some(6), Some(14))
+}
+
+/// SAFE-10: a fork bomb fills the sandbox and not the machine, and ends with its call or the session, whether its shell
+/// waits for it or not. Commands run again afterwards, and nothing is left.
+#[test]
+fn a_fork_bomb_ends() {
+    let started = started_processes();
+    assert!(started < 401 || !kernel_limits_processes(), "{started} processes");
+    for tail in ["wait; sleep 60", "true"] {
+        let mark = format!("bomb{}", std::process::id());
+        // Where nothing limits it, it has at most 2,048 processes.
+        let end = if kernel_limits_processes() { "never" } else { "$n" };
+        let bomb = format!(
+            "{mark}() {{ local n=$(($1 - 1)); [ {end} = 0 ] && exec sleep 30; {mark} $n | {mark} $n & }}; {mark} 10; {tail}"
+        );
+        let bomb = json!({ "command": bomb, "write": true, "timeout_secs": 3 });
+        let again = "echo go''es on";
+        let replies = [
+            Reply::call("bash", bomb),
+            call(again),
+            call(again),
+            Reply::text("done"),
+        ];
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+        let started = Instant::now();
+        let args = ["exec", "go", "--mode", "full", "-c", "security.max_processes=200"];
+        let output = workspace.run(&args).output();
+        output.assert_code(0);
+        assert!(started.elapsed() < Duration::from_secs(60), "{output}");
+        assert!(!output.stderr.contains("panicked"), "{output}");
+        let ended = eventually(Duration::from_secs(5), || processes_with(&mark).is_empty());
+        assert!(ended, "{tail}: {:?}", processes_with(&mark));
+        // A bomb that its shell left behind may end with the next command, which then fails.
+        let results = results(&sim);
+        assert!(results[2].starts_with("goes on"), "{tail}: {results:?}");
+    }
+}
