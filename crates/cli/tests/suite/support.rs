@@ -38,6 +38,11 @@ pub(super) fn results(sim: &SimServer) -> Vec<String> {
     last.seen.results().map(|result| result.text.clone()).collect()
 }
 
+/// Returns the number in an environment variable that makes a test longer.
+pub(super) fn variable(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |value| value.parse().unwrap())
+}
+
 /// Reads a file of the repository.
 pub(super) fn repository_file(name: &str) -> String {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
