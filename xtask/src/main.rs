@@ -5,6 +5,7 @@
 //! - `conformance` joins the requirements with the tests that prove them and writes `docs/conformance.md`.
 //! - `bench` builds the release binary and runs the benchmarks in `bench/`.
 //! - `fuzz` runs the fuzz targets in `fuzz/`, each for a limited time.
+//! - `nightly` runs the tests with random inputs for longer, and the fuzz targets for ten minutes each.
 //! - `pictures` renders the terminal pictures in `docs/`.
 //!
 //! The tasks are for people at a terminal, so they print and use `anyhow`. This package does not ship.
@@ -14,6 +15,7 @@ mod bench;
 mod child;
 mod conformance;
 mod fuzz;
+mod nightly;
 mod pictures;
 mod repo;
 mod rust_file;
@@ -35,6 +37,7 @@ cargo xtask <task>
   conformance [--check]                                 write, or check, docs/conformance.md
   bench [arguments of the benchmarks]                   run the benchmarks in bench/
   fuzz [--seconds <n>] [--target <name>]...             run the fuzz targets in fuzz/
+  nightly                                               run the long tests, and fuzz for ten minutes each
   pictures                                              render the terminal pictures in docs/";
 
 fn main() -> ExitCode {
@@ -59,6 +62,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "conformance" => conformance::command(&root, rest),
         "bench" => bench::command(&root, rest),
         "fuzz" => fuzz::command(&root, rest),
+        "nightly" => nightly::command(&root, rest),
         "pictures" => pictures::command(&root),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

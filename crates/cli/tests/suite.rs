@@ -39,6 +39,7 @@ mod suite {
     mod repl;
     mod repl_terminal;
     mod replay;
+    mod runaway;
     mod scenarios;
     mod sessions;
     mod slash;

@@ -4,7 +4,9 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use windlass_sandbox::{CommandSandbox, Network, PrivateTemp, ProtectedPaths, SandboxPolicy, Workspace};
+use windlass_sandbox::{
+    CommandSandbox, Network, PrivateTemp, ProtectedPaths, ResourceLimits, SandboxPolicy, Workspace,
+};
 
 use windlass_config::environment;
 use windlass_config::folders::Folders;
@@ -24,6 +26,7 @@ pub struct SandboxAccess {
     /// Absolute paths, and patterns for file names.
     denied: Vec<PathBuf>,
     network: NetworkAccess,
+    limits: ResourceLimits,
 }
 
 impl SandboxAccess {
@@ -85,6 +88,7 @@ impl SandboxAccess {
             temp,
             denied,
             network: security.network.clone(),
+            limits: security.limits.or_default(),
         })
     }
 
@@ -156,6 +160,7 @@ impl SandboxAccess {
                 NetworkAccess::Hosts(hosts) => hosts.clone(),
                 NetworkAccess::Off | NetworkAccess::On => Vec::new(),
             },
+            limits: self.limits,
             ..SandboxPolicy::default()
         }
     }

@@ -21,9 +21,6 @@ use crate::{Gap, Launch, Network, Roots, Sandbox, SandboxError, SandboxPolicy};
 /// Maximum number of sandboxes of a session. Each set of hosts has its own.
 const MAX_SANDBOXES: usize = 16;
 
-/// Default limit of the processes and threads of a sandbox.
-const PROCESSES: u64 = 8192;
-
 /// Messages of programs that cannot reach the network.
 const NETWORK_SIGNS: &[&str] = &[
     "resolve host",
@@ -109,7 +106,7 @@ impl CommandSandbox {
     /// Creates sandboxes with this policy, which applies to commands that request nothing more. Limits that
     /// it leaves open get defaults that stop a runaway command before the machine.
     pub fn new(mut policy: SandboxPolicy) -> Self {
-        policy.limits.processes.get_or_insert(PROCESSES);
+        policy.limits = policy.limits.or_default();
         Self {
             policy: Some(policy),
             ..Self::default()

@@ -22,6 +22,7 @@ use rustix::io::Errno;
 use self::links::follow;
 pub(crate) use self::links::real_path;
 pub use self::place::Place;
+pub(crate) use self::place::is_abandoned;
 use self::rules::Denied;
 use crate::backend::files::{self, FOLDER};
 use crate::temp::SHARED;

@@ -7,12 +7,14 @@ mod init;
 mod isolation;
 pub(crate) mod launcher;
 mod masks;
+mod memory;
 mod mounts;
 mod namespaces;
 mod path_rules;
 mod placeholders;
 mod private;
 pub(crate) mod process;
+mod redirects;
 pub(crate) mod request;
 mod resolved;
 mod seen;
@@ -35,6 +37,7 @@ use rustix::process::DumpableBehavior;
 pub(crate) use self::init::enter;
 pub(crate) use self::launcher::end_all as end_launchers;
 use self::launcher::{Launcher, NotReady};
+pub(crate) use self::memory::machine_memory;
 use self::placeholders::Placeholders;
 pub(crate) use self::placeholders::{is_mark as is_placeholder, release_all as release_placeholders};
 use self::resolved::ResolvedPolicy;
@@ -171,9 +174,13 @@ fn start(
     for masks in [true, false] {
         let mut policy = wanted.clone().resolve(masks)?;
         let seen = Seen::of(&policy);
-        let missed = hold(&mut policy, placeholders);
+        let mut missed = hold(&mut policy, placeholders);
         match Launcher::start(helper, &policy) {
-            Ok(launcher) => {
+            Ok(mut launcher) => {
+                let redirects = policy.redirects();
+                if launcher.keep_absent(redirects.clone()).is_err() {
+                    missed.extend(redirects);
+                }
                 if let Some(listener) = launcher.proxy() {
                     Arc::clone(egress).serve(listener);
                 }

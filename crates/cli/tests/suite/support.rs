@@ -31,6 +31,18 @@ pub(super) fn script(replies: impl IntoIterator<Item = Reply>) -> Script {
     replies.into_iter().fold(Script::new(), Script::reply)
 }
 
+/// Returns the texts of all results in the last request.
+pub(super) fn results(sim: &SimServer) -> Vec<String> {
+    let requests = sim.requests();
+    let last = requests.last().expect("a request");
+    last.seen.results().map(|result| result.text.clone()).collect()
+}
+
+/// Returns the number in an environment variable that makes a test longer.
+pub(super) fn variable(name: &str, otherwise: u64) -> u64 {
+    std::env::var(name).map_or(otherwise, |value| value.parse().unwrap())
+}
+
 /// Reads a file of the repository.
 pub(super) fn repository_file(name: &str) -> String {
     let root: PathBuf = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");

@@ -11,6 +11,7 @@ use windlass_core::dispatch::Execution;
 use windlass_core::permission::Mode;
 use windlass_core::turn::OnMaxIterations;
 use windlass_providers::{Effort, Wire};
+use windlass_sandbox::ResourceLimits;
 
 use windlass_core::compact::Strategy;
 
@@ -203,6 +204,8 @@ pub struct SecuritySettings {
     pub denied_paths: Vec<String>,
     /// SAFE-10: true if a session may work in the home folder or above it without a question.
     pub allow_home: bool,
+    /// SAFE-10: resource limits of commands.
+    pub limits: ResourceLimits,
     /// The user's settings file that was read, which tools may not access.
     pub config_file: Option<PathBuf>,
 }

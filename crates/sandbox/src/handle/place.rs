@@ -1,9 +1,10 @@
 //! A file name in a folder that is held open by a handle.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Permissions};
+use std::fs::{DirEntry, File, Metadata, Permissions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, OFlags, Stat};
@@ -13,6 +14,13 @@ use uuid::Uuid;
 use super::rules::Denied;
 use super::{Attempt, OpenMode, PathDenied, step};
 use crate::backend::files;
+use crate::folder::stamp_time;
+
+/// Start of the name of a file that gets its real name when it is complete. The rest is an id in hexadecimal digits.
+const TEMPORARY: &str = ".windlass-";
+const ID_LENGTH: usize = 32;
+/// Seconds after its last change during which such a file may still be written.
+const WRITING: i64 = 600;
 
 /// A file name in a folder. The folder stays the same whatever happens to its path.
 #[derive(Debug)]
@@ -221,5 +229,17 @@ impl<'a> Place<'a> {
 
 /// Returns a name that nobody can guess.
 fn temporary_name() -> OsString {
-    OsString::from(format!(".windlass-{}", Uuid::new_v4().simple()))
+    OsString::from(format!("{TEMPORARY}{}", Uuid::new_v4().simple()))
+}
+
+/// Returns true for the temporary file of a process that was killed before it could give the file its real name.
+pub(crate) fn is_abandoned(entry: &DirEntry) -> bool {
+    let name = entry.file_name();
+    let id = name.to_str().and_then(|name| name.strip_prefix(TEMPORARY));
+    let is_ours = |found: Metadata| found.is_file() && found.uid() == rustix::process::geteuid().as_raw();
+    let is_old = |found: &Metadata| found.mtime() < stamp_time() / 1_000_000_000 - WRITING;
+    id.is_some_and(|id| id.len() == ID_LENGTH && Uuid::try_parse(id).is_ok())
+        && entry
+            .metadata()
+            .is_ok_and(|found| is_old(&found) && is_ours(found))
 }

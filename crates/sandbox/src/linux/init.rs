@@ -125,7 +125,7 @@ fn serve(socket: &OwnedFd) -> Result<(), Failure> {
     let files: Vec<BorrowedFd<'_>> = proxy.iter().map(AsFd::as_fd).collect();
     wire::send(socket, READY, &files).map_err(|error| SandboxError::system("reporting", error))?;
     drop(proxy);
-    spare::attend(socket, policy.own_network());
+    spare::attend(socket, &policy);
     if !policy.masks {
         // No namespace ends them.
         supervise::kill_all();
@@ -198,7 +198,6 @@ fn limit(limits: &ResourceLimits) -> rustix::io::Result<()> {
         (Resource::Nproc, limits.processes),
         (Resource::Fsize, limits.file_size),
         (Resource::Nofile, limits.open_files),
-        (Resource::Data, limits.memory),
     ];
     for (resource, value) in wanted {
         let Some(value) = value else { continue };

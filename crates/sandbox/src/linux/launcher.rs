@@ -4,7 +4,7 @@ use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
@@ -14,6 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use super::init::{LAUNCH, NO_NAMESPACES, READY};
+use super::redirects::Redirects;
 use super::resolved::ResolvedPolicy;
 use super::wire;
 use crate::{HELPER, SandboxError};
@@ -33,6 +34,7 @@ pub(crate) struct Launcher {
     helper: Mutex<Child>,
     /// The listener of the proxy for the commands. Shut down with the launcher, so that the proxy ends.
     proxy: Option<TcpListener>,
+    redirects: Option<Redirects>,
 }
 
 /// Reasons why a launcher did not start.
@@ -67,6 +69,7 @@ impl Launcher {
             socket: Some(ours),
             helper: Mutex::new(child.map_err(|error| failed("starting the sandbox helper", error))?),
             proxy: None,
+            redirects: None,
         };
         let text = policy.encode();
         let policy = wire::in_memory(text.as_bytes()).map_err(|error| failed("passing the policy", error))?;
@@ -87,6 +90,27 @@ impl Launcher {
             },
             Err(error) => Err(failed("entering the sandbox", error)),
         }
+    }
+
+    /// Removes these files as soon as a command creates one, and ends everything then.
+    ///
+    /// # Errors
+    /// If the system refuses to watch their folders.
+    pub(super) fn keep_absent(&mut self, files: Vec<PathBuf>) -> io::Result<()> {
+        let socket = self.socket.as_ref().filter(|_| !files.is_empty());
+        if let Some(socket) = socket {
+            self.redirects = Some(Redirects::watch(files, socket.try_clone()?)?);
+        }
+        Ok(())
+    }
+
+    /// Removes the files of [`Self::keep_absent`] that exist. Returns true if a command ever created one.
+    pub(super) fn was_redirected(&self) -> bool {
+        let is_so = self.redirects.as_ref().is_some_and(Redirects::remove);
+        if is_so {
+            self.end();
+        }
+        is_so
     }
 
     /// Starts a program, and returns the connection to its supervisor.
@@ -160,10 +184,12 @@ impl Launcher {
                 // The launcher follows its parent.
                 let _ = helper.kill();
                 let _ = helper.wait();
-                return;
+                break;
             }
             thread::sleep(PAUSE);
         }
+        // Created in its last moments.
+        let _ = self.was_redirected();
     }
 }
 

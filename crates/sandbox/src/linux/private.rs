@@ -80,6 +80,10 @@ pub(super) fn mount_all(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
     if !policy.has(Guard::Mounts) {
         return shared_memory(policy);
     }
+    // While `/proc` can be written.
+    if policy.has(Guard::Processes) {
+        limit_processes(policy.limits.processes);
+    }
     // Taken before anything changes, so that each tree keeps its own flags.
     let trees = trees(policy)?;
     let devices: Vec<Tree> = DEVICES
@@ -96,13 +100,15 @@ pub(super) fn mount_all(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
     }
     own_devices(devices)?;
     if policy.has(Guard::Processes) {
-        limit_processes(policy.limits.processes);
         let flags = NO_PROGRAMS | MountFlags::NODEV | MountFlags::RDONLY;
         mount(c"proc", c"/proc", c"proc", flags, c"")
             .map_err(|error| SandboxError::system("mounting /proc", error))?;
     }
     Ok(())
 }
+
+/// Numbers that the kernel gives to the first processes of a namespace and never again.
+const RESERVED: u64 = 301;
 
 /// Limits the number of processes in the PID namespace. The usual limit is per user, and does not apply to
 /// root. Best effort: before version 6.14 of the kernel, the limit is the whole machine's, and left alone.
@@ -116,7 +122,10 @@ fn limit_processes(processes: Option<u64>) {
         numbers.next().unwrap_or_default(),
     );
     if let Some(processes) = processes.filter(|_| version >= (6, 14)) {
-        let _ = fs::write("/proc/sys/kernel/pid_max", processes.max(301).to_string());
+        let _ = fs::write(
+            "/proc/sys/kernel/pid_max",
+            processes.saturating_add(RESERVED).to_string(),
+        );
     }
 }
 

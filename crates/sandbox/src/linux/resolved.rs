@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::mounts::Mounts;
 use super::placeholders::is_placeholder;
 use crate::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPolicy};
-use crate::protected::{Placeholder, in_git, placeholder};
+use crate::protected::{Placeholder, absent_redirect, in_git, placeholder};
 use crate::temp::SHARED;
 use crate::{Gap, SandboxError};
 
@@ -111,6 +111,14 @@ impl ResolvedPolicy {
     /// Returns true if commands have a network of their own, with nothing in it.
     pub(super) fn own_network(&self) -> bool {
         self.masks && self.network != Network::On && self.has(Guard::OwnNetwork)
+    }
+
+    /// Returns the absent files of repositories that would redirect git to other settings.
+    pub(super) fn redirects(&self) -> Vec<PathBuf> {
+        let files = self.read_only.iter().filter_map(|path| absent_redirect(path));
+        files
+            .filter(|path| self.has(Guard::Masks) && self.writable(path))
+            .collect()
     }
 
     pub(super) fn writable(&self, path: &Path) -> bool {

@@ -15,8 +15,10 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getppid, pidfd_open, set_parent_process_death_signal,
 };
 
+use super::resolved::ResolvedPolicy;
 use super::supervise::{self, Files};
 use super::{syscalls, wire};
+use crate::policy::Guard;
 
 /// Pause before the next supervisor is created, so that its fork does not slow down the start of the command.
 const PAUSE: Duration = Duration::from_millis(1);
@@ -31,7 +33,7 @@ struct Spare {
 }
 
 /// Starts commands until the connection closes.
-pub(super) fn attend(socket: &OwnedFd, offline: bool) {
+pub(super) fn attend(socket: &OwnedFd, policy: &ResolvedPolicy) {
     let mut spare = None;
     loop {
         // Supervisors that have ended. Without this they would stay in the process table.
@@ -39,7 +41,7 @@ pub(super) fn attend(socket: &OwnedFd, offline: bool) {
             spare.take_if(|spare: &mut Spare| spare.pid == pid);
         }
         if spare.is_none() {
-            spare = create(socket, offline);
+            spare = create(socket, policy);
         }
         let may_continue = match &spare {
             Some(_) => wait(socket, &mut spare),
@@ -79,7 +81,7 @@ fn refuse(socket: &OwnedFd) -> bool {
 }
 
 /// Creates a supervisor that waits; `None` if the system does not allow another process.
-fn create(socket: &OwnedFd, offline: bool) -> Option<Spare> {
+fn create(socket: &OwnedFd, policy: &ResolvedPolicy) -> Option<Spare> {
     let (taken, tell) = std::io::pipe().ok()?;
     let launcher = rustix::process::getpid();
     match syscalls::fork() {
@@ -90,14 +92,14 @@ fn create(socket: &OwnedFd, offline: bool) -> Option<Spare> {
         }),
         Ok(None) => {
             drop(taken);
-            serve(socket, tell, launcher, offline)
+            serve(socket, tell, launcher, policy)
         }
         Err(_) => None,
     }
 }
 
 /// Waits for a command and supervises it. Never returns.
-fn serve(socket: &OwnedFd, mut tell: PipeWriter, launcher: Pid, offline: bool) -> ! {
+fn serve(socket: &OwnedFd, mut tell: PipeWriter, launcher: Pid, policy: &ResolvedPolicy) -> ! {
     supervise::prepare();
     // Without the launcher nobody would replace this process, so the connection must close.
     let follows = set_parent_process_death_signal(Some(Signal::KILL)).is_ok();
@@ -126,6 +128,7 @@ fn serve(socket: &OwnedFd, mut tell: PipeWriter, launcher: Pid, offline: bool) -
         request,
         caller,
         streams: [input, output, errors],
-        offline,
+        offline: policy.own_network(),
+        memory: policy.limits.memory.filter(|_| policy.has(Guard::ResourceLimits)),
     })
 }

@@ -17,9 +17,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open};
 
+use super::memory::MemoryWatch;
 use super::request::{self, Request};
 use super::unreachable::Unreachable;
 use super::wire::{self, KILL, Report, TERMINATE};
+use windlass_core::text::size;
 
 /// Time that a process gets to exit after TERM.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -45,6 +47,8 @@ pub(super) struct Files {
     pub(super) streams: [OwnedFd; 3],
     /// True if there is no network to reach anything.
     pub(super) offline: bool,
+    /// Maximum memory of the command with everything it starts, in bytes.
+    pub(super) memory: Option<u64>,
 }
 
 /// Prepares this process to supervise a command. Best effort: a new session has no controlling terminal, and
@@ -61,6 +65,7 @@ pub(super) fn run(files: Files) -> ! {
         caller,
         streams,
         offline,
+        memory,
     } = files;
     let decoded = wire::read_whole(&request)
         .ok()
@@ -68,7 +73,11 @@ pub(super) fn run(files: Files) -> ! {
     drop(request);
     let Some(decoded) = decoded else { exit(1) };
     let mut supervisor = match start(&decoded, streams) {
-        Ok(main) => Supervisor::new(caller, Some(main)),
+        Ok((main, errors)) => Supervisor {
+            errors,
+            memory: memory.map(MemoryWatch::new),
+            ..Supervisor::new(caller, Some(main))
+        },
         Err(code) => {
             let mut supervisor = Supervisor::new(caller, None);
             supervisor.report(Report::Ended(code << 8));
@@ -81,9 +90,10 @@ pub(super) fn run(files: Files) -> ! {
     exit(0)
 }
 
-/// Starts the program. On failure, says why on its standard error, and returns the exit code of a shell.
-fn start(request: &Request, [input, output, errors]: [OwnedFd; 3]) -> Result<Pid, i32> {
-    let mut report = errors.try_clone().map(fs::File::from);
+/// Starts the program, and returns it with its standard error. On failure, says why there, and returns the exit
+/// code of a shell.
+fn start(request: &Request, [input, output, errors]: [OwnedFd; 3]) -> Result<(Pid, Option<fs::File>), i32> {
+    let mut report = errors.try_clone().map(fs::File::from).ok();
     let mut command = Command::new(&request.program);
     command
         .args(&request.arguments)
@@ -105,17 +115,17 @@ fn start(request: &Request, [input, output, errors]: [OwnedFd; 3]) -> Result<Pid
     let started = command.spawn();
     drop(command);
     match started {
-        Ok(child) => Ok(i32::try_from(child.id())
-            .ok()
-            .and_then(Pid::from_raw)
-            .unwrap_or_else(getpid)),
+        Ok(child) => {
+            let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+            Ok((pid.unwrap_or_else(getpid), report))
+        }
         Err(error) => {
             let (code, what) = match error.kind() {
                 _ if !Path::new(&request.cwd).is_dir() => (CANNOT_RUN, &request.cwd),
                 io::ErrorKind::NotFound => (NOT_FOUND, &request.program),
                 _ => (CANNOT_RUN, &request.program),
             };
-            if let Ok(report) = &mut report {
+            if let Some(report) = &mut report {
                 let _ = writeln!(report, "windlass: {}: {error}", Path::new(what).display());
             }
             Err(code)
@@ -131,6 +141,9 @@ struct Supervisor {
     ending: Option<Ending>,
     /// `None` if there is a network, or an attempt was reported.
     unreachable: Option<Unreachable>,
+    memory: Option<MemoryWatch>,
+    /// Standard error of the command, while it runs. Afterwards its pipe has to close.
+    errors: Option<fs::File>,
 }
 
 /// The end of all processes, once it was requested.
@@ -150,6 +163,8 @@ impl Supervisor {
             main: main.map(handle),
             ending: None,
             unreachable: None,
+            memory: None,
+            errors: None,
         }
     }
 
@@ -159,6 +174,7 @@ impl Supervisor {
                 self.report(Report::Gone);
                 return;
             }
+            self.check_memory();
             if let Some(ending) = &mut self.ending {
                 ending.step();
                 if ending.rounds == ROUNDS {
@@ -176,6 +192,7 @@ impl Supervisor {
                 Ok(Some((pid, status))) => {
                     if self.main.as_ref().is_some_and(|(main, _)| *main == pid) {
                         self.main = None;
+                        self.errors = None;
                         if status.as_raw() != 0 {
                             self.check_network();
                         }
@@ -209,16 +226,42 @@ impl Supervisor {
             None if self.unreachable.is_some() && self.main.is_some() => LOOK,
             None => COLLECT,
         };
+        let look = self.memory.as_ref().map_or(limit, MemoryWatch::pause);
         if let Some(caller) = &self.caller {
             ready.push(PollFd::from_borrowed_fd(caller.as_fd(), PollFlags::IN));
         }
-        let is_quiet = poll(&mut ready, Some(&timespec(limit))) == Ok(0);
+        let is_quiet = poll(&mut ready, Some(&timespec(limit.min(look)))) == Ok(0);
         let asked = self.caller.is_some() && ready.last().is_some_and(|caller| !caller.revents().is_empty());
         if asked {
             self.listen();
         }
         if is_quiet && self.main.is_some() {
             self.check_network();
+        }
+    }
+
+    /// Ends the command if it uses more memory than it may, and says so in its output.
+    fn check_memory(&mut self) {
+        let Some(memory) = self.memory.as_mut().filter(|_| self.ending.is_none()) else {
+            return;
+        };
+        let Some(used) = memory.exceeded(descendants) else {
+            return;
+        };
+        let limit = memory.limit;
+        self.end(Duration::ZERO);
+        // It must not go on while its output is stuck.
+        self.ending.iter_mut().for_each(Ending::step);
+        let Some(errors) = &mut self.errors else { return };
+        let mut room = [PollFd::from_borrowed_fd(errors.as_fd(), PollFlags::OUT)];
+        if poll(&mut room, Some(&timespec(PATIENCE))) == Ok(1) {
+            let _ = writeln!(
+                errors,
+                "\n[killed: the command used {} of memory, with everything it started, and may use {}; the setting \
+                 security.max_memory_mb changes that]",
+                size(used),
+                size(limit)
+            );
         }
     }
 

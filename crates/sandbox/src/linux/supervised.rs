@@ -26,9 +26,15 @@ impl Running {
     pub(crate) fn wait(&mut self) -> io::Result<ExitStatus> {
         loop {
             let mut bytes = [0; REPORT];
-            self.supervisor.read_exact(&mut bytes).map_err(|_| lost())?;
-            if let Some(Report::Ended(status)) = Report::decode(bytes) {
-                return Ok(ExitStatus::from_raw(status));
+            let read = self.supervisor.read_exact(&mut bytes);
+            let report = read.ok().map(|()| Report::decode(bytes));
+            if self.launcher.was_redirected() {
+                return Err(redirected());
+            }
+            match report {
+                Some(Some(Report::Ended(status))) => return Ok(ExitStatus::from_raw(status)),
+                Some(_) => {}
+                None => return Err(lost()),
             }
         }
     }
@@ -51,6 +57,7 @@ struct State {
     ended: Option<Option<ExitStatus>>,
     gone: bool,
     no_network: bool,
+    redirected: bool,
 }
 
 impl Supervised {
@@ -77,8 +84,12 @@ impl Supervised {
     pub(crate) async fn wait(&self) -> io::Result<ExitStatus> {
         let mut state = self.0.state.subscribe();
         let ended = state.wait_for(|state| state.ended.is_some()).await;
-        let ended = ended.map_err(|_| lost())?.ended.flatten();
-        ended.ok_or_else(lost)
+        let state = *ended.map_err(|_| lost())?;
+        match state.ended.flatten() {
+            _ if state.redirected => Err(redirected()),
+            Some(status) => Ok(status),
+            None => Err(lost()),
+        }
     }
 
     /// Waits until no process is left.
@@ -132,6 +143,7 @@ async fn follow(mut reader: tokio::net::UnixStream, shared: Arc<Shared>, launche
     while reader.read_exact(&mut bytes).await.is_ok() {
         match Report::decode(bytes) {
             Some(Report::Ended(status)) => shared.state.send_modify(|state| {
+                state.redirected = launcher.was_redirected();
                 state.ended = Some(Some(ExitStatus::from_raw(status)));
             }),
             Some(Report::Gone) => {
@@ -145,6 +157,7 @@ async fn follow(mut reader: tokio::net::UnixStream, shared: Arc<Shared>, launche
     // The supervisor was killed, so its processes are no longer under control one by one.
     launcher.end();
     shared.state.send_modify(|state| {
+        state.redirected = launcher.was_redirected();
         state.ended.get_or_insert(None);
         state.gone = true;
     });
@@ -175,6 +188,13 @@ fn alive() -> Vec<Arc<Shared>> {
 
 fn running_now() -> MutexGuard<'static, Vec<Weak<Shared>>> {
     RUNNING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn redirected() -> io::Error {
+    io::Error::other(
+        "a command created commondir in the folder of a git repository, which would make git run programs of its \
+         choice; the file was removed, and all commands of this sandbox were ended",
+    )
 }
 
 fn lost() -> io::Error {

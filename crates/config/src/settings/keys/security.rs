@@ -144,6 +144,33 @@ pub(super) static SECTION: Section = Section {
             example: "true",
             project_ok: false,
         },
+        Key {
+            name: "security.max_memory_mb",
+            kind: Kind::Integer {
+                min: 50,
+                max: None,
+                default: None,
+                set: |s, _, v| s.security.limits.memory = Some(v.saturating_mul(1_000_000)),
+            },
+            help: "Maximum memory of a command with everything it started, in megabytes. Unset: three quarters of the \
+                   machine's memory, or of the memory that its control group may use.",
+            effect: "A command that uses more is killed with all its processes, and its result says so.",
+            example: "8000",
+            project_ok: false,
+        },
+        Key {
+            name: "security.max_processes",
+            kind: Kind::Integer {
+                min: 100,
+                max: None,
+                default: Some(8192),
+                set: |s, _, v| s.security.limits.processes = Some(v),
+            },
+            help: "Maximum number of processes and threads of the commands that share a sandbox.",
+            effect: "Beyond it, no process can be started. For root this needs Linux 6.14, which allows up to 300 more.",
+            example: "1000",
+            project_ok: false,
+        },
     ],
 };
 
