@@ -145,20 +145,21 @@ impl Worktrees {
         }
         // Paths with links in them would not be recognized.
         let at = fs::canonicalize(&at).when("open", &at)?;
-        match self.fill(&at, &source, session, cancel) {
-            Ok(record) => Ok(self.opened(session, at, record)),
-            Err(error) => {
-                // The reason of the failure is more useful than a failure to clean up, and a folder that is left
-                // is listed.
-                let _ = self.erase(&at, session, &CancellationToken::new());
-                Err(error)
-            }
-        }
+        let mut unfinished = Unfinished {
+            worktrees: self,
+            at: &at,
+            session,
+            is_kept: false,
+        };
+        let record = self.fill(&at, &source, session, cancel)?;
+        unfinished.is_kept = true;
+        drop(unfinished);
+        Ok(self.opened(session, at, record))
     }
 
     fn fill(&self, at: &Path, source: &Path, session: &str, cancel: &CancellationToken) -> Result<Record> {
-        let mut hidden = self.hidden.clone();
-        hidden.extend(fs::canonicalize(&self.folder));
+        let hidden = self.hidden.iter().chain([&self.folder]);
+        let hidden: Vec<PathBuf> = hidden.filter_map(|path| fs::canonicalize(path).ok()).collect();
         let branch = format!("{BRANCHES}{session}");
         let creation = Creation {
             at,
@@ -248,6 +249,25 @@ impl Worktrees {
         match is_name(session) {
             true => Ok(self.folder.join(session)),
             false => Err(WorktreeError::Name(session.to_owned())),
+        }
+    }
+}
+
+/// A worktree that is removed unless it is finished.
+struct Unfinished<'a> {
+    worktrees: &'a Worktrees,
+    at: &'a Path,
+    session: &'a str,
+    is_kept: bool,
+}
+
+impl Drop for Unfinished<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // The reason of the failure is more useful than a failure to clean up, and a folder that is left
+            // is listed.
+            let cancel = CancellationToken::new();
+            let _ = self.worktrees.erase(self.at, self.session, &cancel);
         }
     }
 }

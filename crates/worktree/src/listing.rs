@@ -170,7 +170,8 @@ pub(crate) fn each_folder<'a, T: Send>(
         Ok(results)
     };
     std::thread::scope(|scope| {
-        let others: Vec<_> = (1..threads()).map(|_| scope.spawn(run)).collect();
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, run).ok();
+        let others: Vec<_> = (1..threads()).filter_map(start).collect();
         let mut results = run();
         for other in others {
             let more = other

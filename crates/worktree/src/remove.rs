@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_sandbox::folder::{names, open_below_to_list, set_folder_mode};
 
 use crate::copy::join;
-use crate::error::{Context, Result};
+use crate::error::{Context, Result, WorktreeError};
 use crate::git::Git;
 use crate::node::{Root, as_path};
 use crate::record::Record;
@@ -27,14 +27,21 @@ pub(crate) fn remove(
     git: Option<&Git>,
     cancel: &CancellationToken,
 ) -> Result<()> {
+    let repository = record.and_then(|record| record.repository.as_ref());
+    // A repository that is gone took its branches with it.
+    let repository = repository.filter(|part| part.common.is_dir());
+    if repository.is_some() && git.is_none() {
+        return Err(WorktreeError::Git {
+            command: "update-ref".to_owned(),
+            problem: "git is not installed".to_owned(),
+        });
+    }
     for name in ["tree", "base"] {
         let folder = at.join(name);
         erase(&folder).when("remove", &folder)?;
     }
-    if let (Some(record), Some(git)) = (record, git) {
-        if let Some(part) = &record.repository {
-            unregister(git, &part.common, &record.tree, Some(&part.branch), cancel)?;
-        }
+    if let (Some(record), Some(part), Some(git)) = (record, repository, git) {
+        unregister(git, &part.common, &record.tree, &part.branch, cancel)?;
     }
     erase(at).when("remove", at)
 }

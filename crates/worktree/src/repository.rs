@@ -81,6 +81,11 @@ impl Repository {
         let (Some(common), Some(format), Some(index)) = (line(), line(), line()) else {
             return Err(failed(found.problem.unwrap_or_default()));
         };
+        // An older version repeats options that it does not know, and ignores the settings that keep it from
+        // running hooks.
+        if !common.starts_with(b"/") {
+            return Err(failed("this version of git is older than 2.31".to_owned()));
+        }
         if found.problem.is_some() {
             return Ok(None);
         }
@@ -260,7 +265,7 @@ pub(crate) fn unregister(
     git: &Git,
     common: &Path,
     tree: &Path,
-    branch: Option<&str>,
+    branch: &str,
     cancel: &CancellationToken,
 ) -> Result<()> {
     let all = common.join("worktrees");
@@ -278,9 +283,6 @@ pub(crate) fn unregister(
     }
     // The folder exists only while there are working trees.
     let _ = fs::remove_dir(&all);
-    let Some(branch) = branch.filter(|_| common.is_dir()) else {
-        return Ok(());
-    };
     let arguments = ["update-ref", "-d", &format!("refs/heads/{branch}")];
     git.run(&Place::of_repository(common), &arguments, Vec::new(), cancel)
         .map(drop)

@@ -74,7 +74,7 @@ fn make(folder: &std::path::Path, side: &str, edits: &[Edit]) -> BTreeMap<PathBu
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 40, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// A clean merge has the lines of both sides, a conflict loses no line of either, and creating the worktree
     /// does not change the repository.
