@@ -10,6 +10,7 @@ mod start;
 mod terminal;
 mod tools;
 mod undo;
+mod worktree;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -34,6 +35,8 @@ pub(crate) enum Group {
     Tools,
     /// Cost of the snapshots for undo.
     Undo,
+    /// Creating the worktree of a sub-agent.
+    Worktree,
     /// Stored sessions: their cost, a big one, many at once.
     Sessions,
     /// Preparing a request at the start of a conversation and deep in it.
@@ -43,7 +46,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -51,6 +54,7 @@ impl Group {
         Self::Prefix,
         Self::Tools,
         Self::Undo,
+        Self::Worktree,
         Self::Sessions,
         Self::Context,
         Self::Terminal,
@@ -65,6 +69,7 @@ impl Group {
             Self::Prefix => prefix::measure(lab),
             Self::Tools => tools::measure(lab),
             Self::Undo => Ok([undo::measure(lab)?, large::measure(lab)?].concat()),
+            Self::Worktree => worktree::measure(lab),
             Self::Sessions => sessions::measure(lab),
             Self::Context => context::measure(lab),
             Self::Terminal => terminal::measure(lab),
