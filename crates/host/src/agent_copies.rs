@@ -80,7 +80,11 @@ impl AgentCopies for LocalCopies {
         }
         let (added, removed) = changes.lines();
         let diff: String = changes.diff.chars().take(DIFF).collect();
-        let cut = if diff.len() < changes.diff.len() { "\n[cut]" } else { "" };
+        let cut = if diff.len() < changes.diff.len() {
+            "\n[cut]"
+        } else {
+            ""
+        };
         Ok(format!(
             "{} files, +{added} −{removed} lines\n{diff}{cut}",
             changes.files.len()
@@ -133,7 +137,8 @@ impl AgentCopies for LocalCopies {
         let changed = self
             .blocking(move |worktrees, cancel| {
                 let each = names.iter().filter_map(|name| worktrees.open(name).ok());
-                each.map(|worktree| worktree.changed_paths(cancel)).collect::<Result<Vec<_>, _>>()
+                each.map(|worktree| worktree.changed_paths(cancel))
+                    .collect::<Result<Vec<_>, _>>()
             })
             .await?;
         let all: Vec<PathBuf> = changed.into_iter().flatten().collect();
@@ -157,12 +162,20 @@ impl AgentCopies for LocalCopies {
 
 /// Describes a merge for the user.
 fn told(outcome: &MergeOutcome, conflicts: &[String]) -> String {
-    let mut lines = vec![format!("Merged {} files; /undo takes it back.", outcome.changed.len())];
+    let mut lines = vec![format!(
+        "Merged {} files; /undo takes it back.",
+        outcome.changed.len()
+    )];
     let changed = outcome.changed.iter().map(|path| format!("  {}", path.display()));
     lines.extend(changed.take(SHOWN));
     if !conflicts.is_empty() {
         lines.push("Conflicts; your version stays, and the agent's copy is kept:".to_owned());
-        lines.extend(conflicts.iter().take(SHOWN).map(|conflict| format!("  {conflict}")));
+        lines.extend(
+            conflicts
+                .iter()
+                .take(SHOWN)
+                .map(|conflict| format!("  {conflict}")),
+        );
     }
     for (path, why) in outcome.left.iter().take(SHOWN) {
         lines.push(format!("  not merged: {}: {why}", path.display()));

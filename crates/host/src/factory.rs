@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use windlass_api::{ClientError, Connections, Offer, SessionInfo};
+use windlass_checkpoint::Tracker;
 use windlass_core::id::SessionId;
 use windlass_core::log::{AgentRow, Store};
 use windlass_core::permission::{Mode, Policy, Rule, Rules};
@@ -19,6 +20,7 @@ use windlass_tools::{BackgroundJobs, FetchConfig, OutputStore, TodoList, ToolsCo
 
 use windlass_sandbox::{Workspace, child_environment};
 
+use crate::agent_copies::LocalCopies;
 use crate::agent_types::catalog;
 use crate::connect::{ProviderSetup, offers};
 use crate::context_parts::ContextParts;
@@ -185,7 +187,7 @@ pub struct LocalFactory {
     /// The environment of the session that the run is about.
     first: Mutex<First>,
     /// Parts of each session's environment that other sessions need.
-    sessions: Mutex<HashMap<SessionId, Shared>>,
+    sessions: Arc<Mutex<HashMap<SessionId, Shared>>>,
 }
 
 /// Parts of a session's environment that other sessions need.
@@ -194,6 +196,8 @@ struct Shared {
     models: Models,
     settings: Arc<Settings>,
     mode: SharedMode,
+    /// Checkpoints, if they are on.
+    tracker: Option<Tracker>,
 }
 
 /// The environment of the session that the run is about. It is created once, by whoever needs it first.
@@ -214,7 +218,7 @@ impl LocalFactory {
             models: models.clone(),
             spec,
             first: Mutex::default(),
-            sessions: Mutex::default(),
+            sessions: Arc::default(),
         }
     }
 
@@ -291,6 +295,7 @@ impl LocalFactory {
             models,
             settings: Arc::clone(settings),
             mode: env.shared_mode(),
+            tracker: env.tracker(),
         };
         lock(&self.sessions).insert(spec.session.clone(), shared);
         Ok(env)
@@ -314,6 +319,7 @@ impl LocalFactory {
             models,
             settings,
             mode,
+            tracker: None,
         })
     }
 
@@ -371,6 +377,13 @@ impl SessionFactory for LocalFactory {
 
     async fn release(&self, session: &SessionId) {
         lock(&self.sessions).remove(session);
+    }
+
+    fn copies(&self) -> Option<Arc<dyn AgentCopies>> {
+        let folders = environment::folders().ok()?;
+        let sessions = Arc::clone(&self.sessions);
+        let trackers = Arc::new(move |session: &SessionId| lock(&sessions).get(session)?.tracker.clone());
+        Some(Arc::new(LocalCopies::new(&folders, trackers)))
     }
 
     async fn forget(&self, session: &SessionId) {

@@ -161,6 +161,11 @@ impl LocalEnv {
         })
     }
 
+    /// Returns the checkpoints of the session, if they are on.
+    pub fn tracker(&self) -> Option<Tracker> {
+        self.tracker.clone()
+    }
+
     /// Returns the mode of the session, for the sub-agents below it.
     pub fn shared_mode(&self) -> SharedMode {
         self.role.shared_mode()

@@ -8,6 +8,7 @@
 
 mod asker;
 mod budget;
+mod copies;
 mod deliver;
 mod family;
 mod format;

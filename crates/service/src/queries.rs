@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use windlass_api::{
-    Checkpoint, ClientError, Entry, FileChange, Find, Message, MessageId, Overview, Presence, Records,
-    SessionId, SessionInfo, Wait, WaitOn,
+    AgentRow, Checkpoint, ClientError, Entry, FileChange, Find, Message, MessageId, Overview, Presence,
+    Records, SessionId, SessionInfo, Wait, WaitOn,
 };
-use windlass_core::log::SessionQuery;
+use windlass_core::log::{AgentQuery, SessionQuery};
 
 use crate::actor::SessionRequest;
 use crate::commands::Look;
@@ -68,6 +68,11 @@ impl Records for Service {
         self.look(session, |answer| Look::Changes(number, answer))
             .await
             .unwrap_or_else(|| Err(not_live(session)))
+    }
+
+    async fn agents(&self, session: &SessionId) -> Result<Vec<AgentRow>, ClientError> {
+        let query = AgentQuery::Below(session.clone());
+        self.inner.store.agents(&query).await.map_err(refused)
     }
 }
 

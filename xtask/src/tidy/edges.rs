@@ -49,6 +49,7 @@ const FOR_HOST: Siblings = Siblings::BaseAnd(&[
     "windlass-shell",
     "windlass-checkpoint",
     "windlass-worktree",
+    "windlass-yaml",
     "windlass-service",
     "windlass-store",
     // The embedded simulated model.

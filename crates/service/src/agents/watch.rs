@@ -11,6 +11,7 @@ use windlass_core::event::{AgentEvent, EventSink};
 use windlass_core::hook::ChildAction;
 use windlass_core::log::{AgentRow, AgentState};
 
+use super::copies::{Collisions, drop_unchanged};
 use super::start::{restart, warn};
 use crate::actor::SessionRequest;
 use crate::{LiveSession, Service, why};
@@ -57,7 +58,8 @@ pub(super) async fn watch(
             }
         }
     }
-    let row = watched.row;
+    let mut row = watched.row;
+    drop_unchanged(service, &mut row).await;
     if let Some(family) = service.family(&parent) {
         let wakes = row.job.background && row.job.wake;
         family.ended(&row.session, wakes);
@@ -96,6 +98,7 @@ async fn follow(service: &Service, watched: &mut Watched, cancel: Option<&Cancel
     let mut silence = clock.sleep(watched.silence);
     let mut given_up = clock.sleep(Duration::MAX);
     let mut is_stopped = false;
+    let mut collisions = Collisions::default();
     let canceled = async {
         match cancel {
             Some(cancel) => cancel.cancelled().await,
@@ -109,6 +112,9 @@ async fn follow(service: &Service, watched: &mut Watched, cancel: Option<&Cancel
             event = watched.events.next() => {
                 let Some(envelope) = event else { return };
                 let is_over = envelope.event.is_terminal();
+                if matches!(envelope.event, Event::StepComplete { .. }) {
+                    collisions.look(service, &watched.row).await;
+                }
                 pass_on(service, &watched.row, envelope.event);
                 if is_over {
                     return;
