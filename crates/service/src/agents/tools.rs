@@ -17,6 +17,7 @@ use super::AgentCatalog;
 use super::format::{agent_lines, report};
 use super::start::{AgentRequest, resume, start, steer};
 use super::watch::watch;
+use crate::format::cut;
 use crate::{Inner, Service};
 
 /// Tools whose results contain results of sub-agents.
@@ -24,6 +25,9 @@ pub(super) const DELIVERING: [&str; 2] = [Spawn::NAME, AgentWait::NAME];
 
 /// Longest time of a call that waits. Deadlines of sub-agents end it earlier.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3_600);
+/// Maximum number of types in the description of `agent`, and of characters of each.
+const TYPES: usize = 30;
+const TYPE: usize = 120;
 /// Default time of `agent_wait`, in seconds.
 const WAIT: u64 = 600;
 
@@ -93,47 +97,40 @@ fn unknown(rows: &[AgentRow], named: &str) -> ToolError {
     ))
 }
 
-/// Starts an agent with its own context that works on a task and reports back. Its answer is the result. Calls in one reply run in parallel. It sees nothing of this conversation: put everything it needs into the task.
+/// Starts an agent with its own context for a task; its answer is the result. Calls in one reply run in parallel.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SpawnInput {
-    /// The complete task: goal, context, files, and the form of the answer.
+    /// Complete: it sees nothing of this conversation.
     #[serde(alias = "prompt")]
     task: String,
-    /// Type of the agent.
     #[serde(rename = "type", alias = "subagent_type", default)]
     kind: Option<String>,
-    /// Name for messages to it.
     #[serde(default, alias = "description")]
     name: Option<String>,
-    /// Return at once; the result comes later by itself, or with agent_wait.
+    /// Return at once; the result comes later.
     #[serde(default, alias = "run_in_background")]
     background: Option<bool>,
-    /// With background: continue this conversation when it ends.
+    /// Continue here when it ends.
     #[serde(default)]
     wake: bool,
-    /// Seconds after which it is stopped.
+    /// Seconds.
     #[serde(default)]
     deadline: Option<u64>,
-    /// Its share of what is left.
     #[serde(default)]
     budget: Option<BudgetInput>,
-    /// `worktree`: its own copy of the files; `none`: the same files.
     #[serde(default)]
     isolation: Option<Isolation>,
 }
 
-/// A share of the budget.
+/// Its share of what is left.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct BudgetInput {
-    /// Tokens.
     #[serde(default)]
     tokens: Option<u64>,
-    /// US dollars.
     #[serde(default)]
     cost_usd: Option<f64>,
-    /// Model requests.
     #[serde(default)]
     turns: Option<u64>,
 }
@@ -234,15 +231,13 @@ fn waiting() -> ToolTraits {
     }
 }
 
-/// Sends a message to one of your agents. A running agent reads it between two steps; one that has ended continues with it in the background.
+/// Steers a running agent, or continues one that has ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SendInput {
-    /// Number or name of the agent.
+    /// Number or name.
     agent: String,
-    /// The message.
     message: String,
-    /// Continue this conversation when an agent that had ended ends again.
     #[serde(default)]
     wake: bool,
 }
@@ -286,17 +281,15 @@ impl Tool for AgentSend {
     }
 }
 
-/// Waits until agents in the background have ended, and returns their results.
+/// Waits for agents in the background and returns their results.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WaitInput {
-    /// Numbers or names; all of yours if empty.
+    /// All if empty.
     #[serde(default)]
     agents: Vec<String>,
-    /// Return as soon as one of them has ended.
     #[serde(default)]
     any: bool,
-    /// Maximum number of seconds; 600 by default.
     #[serde(default)]
     seconds: Option<u64>,
 }
@@ -380,11 +373,10 @@ impl AgentWait {
     }
 }
 
-/// Stops one of your agents. Its text so far is its result.
+/// Stops an agent.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct StopInput {
-    /// Number or name of the agent.
     agent: String,
 }
 
@@ -415,7 +407,7 @@ pub(crate) fn stop(service: &Service, row: &AgentRow) -> bool {
     live.is_some_and(|live| live.handle.stop())
 }
 
-/// Lists your agents with their states and costs.
+/// Lists your agents.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ListInput {}
@@ -449,9 +441,9 @@ struct Described {
 fn described(tool: Arc<dyn AnyTool>, catalog: &AgentCatalog) -> Arc<dyn AnyTool> {
     let mut spec = tool.spec().clone();
     let mut text = spec.description.trim_end().to_owned();
-    let _ = write!(text, "\nTypes (default `{}`):", catalog.default_type);
-    for kind in &catalog.types {
-        let _ = write!(text, "\n- {}: {}", kind.name, kind.description);
+    let _ = write!(text, " Types (default {}):", catalog.default_type);
+    for kind in catalog.types.iter().take(TYPES) {
+        let _ = write!(text, "\n{}: {}", kind.name, cut(&kind.description, TYPE));
     }
     spec.description = text;
     Arc::new(Described { tool, spec })
