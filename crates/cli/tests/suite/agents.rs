@@ -611,3 +611,104 @@ fn types_come_from_files() {
         "{text}"
     );
 }
+
+/// Number of trees that are killed; `WINDLASS_CRASH_RUNS` sets another.
+const RUNS: u64 = 12;
+
+/// SUB-4: wherever a tree of one session and five children is killed, no result is lost, none is delivered twice, and
+/// no call of a child runs twice.
+#[test]
+fn kills_lose_and_repeat_nothing() {
+    let runs = std::env::var("WINDLASS_CRASH_RUNS")
+        .ok()
+        .and_then(|runs| runs.parse().ok());
+    let mut dice = super::support::Dice::new(20_261_116);
+    for number in 0..runs.unwrap_or(RUNS) {
+        let wait = dice.roll(900);
+        kill_tree(&format!("run {number}, after {wait} ms"), wait);
+    }
+}
+
+fn kill_tree(context: &str, wait: u64) {
+    let mut replies = vec![
+        Reply::text("went on")
+            .when(When::new().user_contains("go on"))
+            .forever(),
+    ];
+    let mut spawn = Reply::default();
+    for number in 1..=5 {
+        let task = format!("job {number};");
+        let mark = json!({ "command": format!("echo {number} >> ran.txt") });
+        replies.push(child(
+            &task,
+            Reply::call("bash", mark).fault(Fault::new().delay_ms(40 * number)),
+        ));
+        replies.push(child(
+            &task,
+            Reply::text(&format!("result {number}.")).fault(Fault::new().delay_ms(30)),
+        ));
+        let input =
+            json!({"task": task, "type": "coder", "isolation": "none", "background": number % 2 == 0});
+        spawn = spawn.and_call("agent", input);
+    }
+    replies.extend([
+        spawn,
+        Reply::call("agent_wait", json!({})),
+        Reply::text("all done"),
+    ]);
+    let (sim, workspace) = with(Protocol::Anthropic, replies, "");
+    let running = workspace.run(&STREAM).arg("work").start();
+    eventually(std::time::Duration::from_secs(10), || sim.count() >= 1);
+    eventually(std::time::Duration::from_millis(wait), || false);
+    running.signal(Signal::KILL);
+    running.output();
+    let before = ledger(&workspace);
+    let resumed = workspace.run(&["exec", "--continue", "go on"]).output();
+    resumed.assert_code(0);
+    sim.assert_valid();
+    let rows = ledger(&workspace);
+    assert_eq!(rows.len(), before.len(), "{context}");
+    let Some(parent) = rows.first().and_then(|row| row["parent"].as_str()) else {
+        return;
+    };
+    let record = workspace
+        .run(&["sessions", "export", parent, "--format", "json"])
+        .output()
+        .json();
+    let entries = record["entries"].as_array().cloned().unwrap_or_default();
+    let delivered: Vec<&Value> = entries
+        .iter()
+        .filter(|entry| entry["type"] == "agent_delivered")
+        .flat_map(|entry| entry["agents"].as_array().unwrap())
+        .collect();
+    for row in &rows {
+        let times = delivered
+            .iter()
+            .filter(|agent| ***agent == row["session"])
+            .count();
+        assert_eq!((times, &row["delivered"]), (1, &json!(true)), "{context}: {row}");
+        assert!(
+            !["queued", "running", "waiting"].contains(&row["state"].as_str().unwrap()),
+            "{context}: {row}"
+        );
+        let was_done = before
+            .iter()
+            .any(|old| old["session"] == row["session"] && old["state"] == "done");
+        assert!(!was_done || row["state"] == "done", "{context}: {row}");
+    }
+    let last = String::from_utf8_lossy(&sim.requests().pop().unwrap().raw).into_owned();
+    for number in 1..=5 {
+        let times = last.matches(&format!("result {number}.")).count();
+        let is_done = rows
+            .iter()
+            .any(|row| row["number"] == number && row["state"] == "done");
+        assert_eq!(times, usize::from(is_done), "{context}: {last}");
+    }
+    if workspace.has("ran.txt") {
+        let ran = workspace.read("ran.txt");
+        for number in 1..=5 {
+            let times = ran.lines().filter(|line| *line == number.to_string()).count();
+            assert!(times <= 1, "{context}: {ran}");
+        }
+    }
+}

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Event;
 use crate::id::SessionId;
 use crate::log::AgentState;
+use crate::model::Usage;
 
 /// An event of a sub-agent. A sub-agent is a session with a parent; its own record is in its own session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -48,6 +49,17 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
+    /// SES-8: returns the cost of a model call of a sub-agent in US dollars, with its tokens.
+    pub fn usage(&self) -> Option<(Usage, Option<f64>)> {
+        match self {
+            Self::Subagent { event, .. } => match &**event {
+                Event::Usage { usage, cost_usd, .. } => Some((*usage, *cost_usd)),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     /// Describes an event of a sub-agent in one line for people; `None` if it is not worth a line.
     pub fn line(&self) -> Option<String> {
         let Self::Subagent {
