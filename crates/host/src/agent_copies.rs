@@ -10,10 +10,9 @@ use windlass_api::SessionInfo;
 use windlass_checkpoint::Tracker;
 use windlass_config::environment;
 use windlass_config::folders::Folders;
-use windlass_core::event::{Event, EventSink, SinkError};
 use windlass_core::hook::{AdmittedCall, CallHook};
 use windlass_core::id::{CallId, MessageId, SessionId};
-use windlass_core::permission::{Escalation, NobodyToAsk, Proposal, Subject};
+use windlass_core::permission::{Escalation, Proposal, Subject};
 use windlass_core::tool::{Category, ExecutionContext, Person, Progress, ToolContext, ToolOutput};
 use windlass_sandbox::child_environment;
 use windlass_service::{AgentCopies, MergedCopy};
@@ -212,7 +211,7 @@ fn admitted(plan: &MergePlan, cwd: &Path) -> AdmittedCall {
 fn context(call: &AdmittedCall, session: &SessionInfo) -> ToolContext {
     let id = call.proposal.call_id.clone();
     ToolContext {
-        call_id: id.clone(),
+        call_id: id,
         cancel: CancellationToken::new(),
         execution: Arc::new(ExecutionContext {
             cwd: call.proposal.cwd.clone(),
@@ -220,20 +219,8 @@ fn context(call: &AdmittedCall, session: &SessionInfo) -> ToolContext {
             ..ExecutionContext::default()
         }),
         progress: Progress::none(),
-        person: Person::new(id, Arc::new(NoEvents), Arc::new(NobodyToAsk)),
+        person: Person::nobody(),
         confirmed: true,
         places: Arc::default(),
-    }
-}
-
-/// A merge has no events.
-struct NoEvents;
-
-#[async_trait]
-impl EventSink for NoEvents {
-    fn live(&self, _: Event) {}
-
-    async fn record(&self, _: Event) -> Result<(), SinkError> {
-        Ok(())
     }
 }

@@ -13,7 +13,9 @@ use windlass_core::permission::{Mode, Policy, Rule, Rules};
 use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
 use windlass_sandbox::sha256_hex;
-use windlass_service::{AgentCatalog, AgentType, ExchangeRecorder, SessionEnv, SessionFactory, SessionHost};
+use windlass_service::{
+    AgentCatalog, AgentCopies, AgentType, ExchangeRecorder, SessionEnv, SessionFactory, SessionHost,
+};
 
 use windlass_core::log::recall::recall_tool;
 use windlass_tools::{BackgroundJobs, FetchConfig, OutputStore, TodoList, ToolsConfig, builtin};
