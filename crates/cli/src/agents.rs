@@ -2,7 +2,7 @@
 
 use windlass_config::Problem;
 use windlass_core::id::SessionId;
-use windlass_core::log::{AgentQuery, AgentRow};
+use windlass_core::log::{AgentQuery, AgentRow, AgentState};
 use windlass_service::agent_lines;
 use windlass_service::format::short_id;
 
@@ -23,6 +23,12 @@ pub(crate) async fn command(options: AgentsOptions) -> Result<Exit, Problem> {
         None => AgentQuery::Recent(TREES),
     };
     let mut rows = store.agents(&query).await.map_err(problem)?;
+    // The process of an agent may have been killed; the session above notices when it is resumed.
+    for row in rows.iter_mut().filter(|row| row.status.state.is_active()) {
+        if store.holder(&row.session).await.map_err(problem)?.is_none() {
+            row.status.state = AgentState::Orphaned;
+        }
+    }
     if options.running {
         rows.retain(|row| row.status.state.is_active());
     }

@@ -438,7 +438,7 @@ impl EnvFacts for LocalEnv {
         let goal = &self.reading.settings.now().agent.goal;
         Goals {
             subgoal: self.context.subgoal(),
-            follows_goal: goal.enabled,
+            follows_goal: goal.enabled && !self.role.is_agent(),
             completion_phrases: goal.completion_phrases.clone(),
         }
     }
