@@ -1,5 +1,6 @@
 //! The figures, grouped by the runs they need.
 
+mod agents;
 mod context;
 mod deltas;
 mod iterations;
@@ -10,6 +11,7 @@ mod start;
 mod terminal;
 mod tools;
 mod undo;
+mod worktree;
 
 use anyhow::Result;
 use clap::ValueEnum;
@@ -34,6 +36,10 @@ pub(crate) enum Group {
     Tools,
     /// Cost of the snapshots for undo.
     Undo,
+    /// Sub-agents: the cost of one, several in parallel, many one after the other.
+    Agents,
+    /// Creating the worktree of a sub-agent.
+    Worktree,
     /// Stored sessions: their cost, a big one, many at once.
     Sessions,
     /// Preparing a request at the start of a conversation and deep in it.
@@ -43,7 +49,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 12] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -51,6 +57,8 @@ impl Group {
         Self::Prefix,
         Self::Tools,
         Self::Undo,
+        Self::Agents,
+        Self::Worktree,
         Self::Sessions,
         Self::Context,
         Self::Terminal,
@@ -65,6 +73,8 @@ impl Group {
             Self::Prefix => prefix::measure(lab),
             Self::Tools => tools::measure(lab),
             Self::Undo => Ok([undo::measure(lab)?, large::measure(lab)?].concat()),
+            Self::Agents => agents::measure(lab),
+            Self::Worktree => worktree::measure(lab),
             Self::Sessions => sessions::measure(lab),
             Self::Context => context::measure(lab),
             Self::Terminal => terminal::measure(lab),

@@ -22,6 +22,7 @@ mod server;
 mod survey;
 mod terminal;
 mod wire;
+mod worktree;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -38,6 +39,7 @@ use crate::lab::Lab;
 use crate::launch::LaunchOptions;
 use crate::server::ServeOptions;
 use crate::survey::SurveyOptions;
+use crate::worktree::WorktreeOptions;
 
 /// Measures the speed of Windlass.
 #[derive(Debug, Parser)]
@@ -72,6 +74,8 @@ enum Part {
     Launch(LaunchOptions),
     /// Scan a workspace.
     Survey(SurveyOptions),
+    /// Create the worktree of a sub-agent.
+    Worktree(WorktreeOptions),
     /// Run the loop as a library, without a store.
     Alone(AloneOptions),
     /// Create a big session.
@@ -89,6 +93,7 @@ fn main() -> ExitCode {
         Some(Part::Bare(client)) => bare::send_once(client).map(|()| true),
         Some(Part::Launch(launch)) => launch::launch(launch).map(|()| true),
         Some(Part::Survey(options)) => survey::survey(options).map(|()| true),
+        Some(Part::Worktree(options)) => worktree::worktree(options).map(|()| true),
         Some(Part::Alone(options)) => alone::alone(options).map(|()| true),
         Some(Part::Fill(options)) => fill::fill(options).map(|()| true),
         Some(Part::Crowd(options)) => crowd::crowd(options).map(|()| true),

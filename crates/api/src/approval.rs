@@ -139,16 +139,19 @@ impl Approval {
             reasons,
             preview,
             once_only,
+            agent,
             ..
         } = waiting
         else {
             return None;
         };
+        let asker = agent.as_ref().map(|agent| format!("agent {agent} asks"));
         Some(Self {
             tool: (clean.line)(tool),
             subjects: subjects.iter().map(|subject| (clean.line)(subject)).collect(),
-            reasons: reasons
+            reasons: asker
                 .iter()
+                .chain(reasons)
                 .map(|reason| sentence(&(clean.line)(reason)))
                 .collect(),
             preview: preview.as_deref().map(clean.text),

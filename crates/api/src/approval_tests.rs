@@ -19,6 +19,7 @@ fn approval(once_only: bool) -> Approval {
         reasons: vec!["it reaches the network".to_owned()],
         preview: Some("$ git push".to_owned()),
         once_only,
+        agent: None,
     };
     let mut approval = Approval::of(&waiting, CLEAN).expect("a permission request");
     approval.set_seen(true);

@@ -246,6 +246,7 @@ fn request() -> Event {
         reasons: Vec::new(),
         preview: None,
         once_only: false,
+        agent: None,
     })
 }
 

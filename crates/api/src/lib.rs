@@ -50,7 +50,7 @@ pub use windlass_core::event::{
     DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, GoalCompletion, SessionEvent, StepStatus, Waiting,
 };
 pub use windlass_core::id::{CallId, MessageId, SessionId};
-pub use windlass_core::log::{Entry, Label, SessionInfo, SessionKey, SessionStatus};
+pub use windlass_core::log::{AgentRow, Entry, Label, SessionInfo, SessionKey, SessionStatus};
 pub use windlass_core::message::{Binary, FinishReason, Message, Part, Role};
 pub use windlass_core::model::{Usage, dollars};
 pub use windlass_core::permission::Answer;

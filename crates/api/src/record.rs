@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use windlass_core::checkpoint::{Checkpoint, FileChange};
 use windlass_core::clock::span;
-use windlass_core::log::{Entry, counting};
+use windlass_core::log::{AgentRow, Entry, counting};
 
 use crate::{ClientError, Event, Message, MessageId, Part, Role, SessionId, SessionInfo, own_call};
 
@@ -45,6 +45,14 @@ pub trait Records: Send + Sync {
     /// # Errors
     /// As [`Self::checkpoints`], and when there is no such checkpoint.
     async fn changes(&self, session: &SessionId, number: u64) -> Result<Vec<FileChange>, ClientError>;
+
+    /// SUB-8: returns the sub-agents below a session, by number.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn agents(&self, _session: &SessionId) -> Result<Vec<AgentRow>, ClientError> {
+        Ok(Vec::new())
+    }
 }
 
 /// Query for sessions.

@@ -40,7 +40,7 @@ use windlass_core::clock::Clock;
 use windlass_core::id::{MessageId, SessionId};
 
 use self::files::{Files, failed, listed};
-pub use self::tree::CheckpointLimits;
+pub use self::tree::{CheckpointLimits, is_internal};
 use windlass_sandbox::Workspace;
 use windlass_sandbox::sha256_hex;
 

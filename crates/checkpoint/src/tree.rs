@@ -19,6 +19,12 @@ use windlass_sandbox::{Roots, folder, is_placeholder};
 /// Folders in which version control keeps its own state. They are not covered by undo.
 const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
 
+/// Returns true for the name of a folder or file that is no content of a workspace: the state of version
+/// control, and files that a restoration writes.
+pub fn is_internal(name: &[u8]) -> bool {
+    VERSION_CONTROL.contains(&name) || name == super::restore::TEMPORARY
+}
+
 /// Limits of the stored contents.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckpointLimits {
@@ -95,7 +101,7 @@ impl Tree {
 
     /// Returns true if a name in a folder is not covered.
     pub(super) fn hides(&self, folder: &[u8], name: &[u8]) -> bool {
-        if VERSION_CONTROL.contains(&name) || name == super::restore::TEMPORARY {
+        if is_internal(name) {
             return true;
         }
         if self.files.denies_name(OsStr::from_bytes(name)) {

@@ -8,11 +8,11 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::permission::Mode;
 
+use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
 pub(crate) use self::kept::{
-    BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat, ExportOptions,
-    ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
+    AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
+    ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
 };
-use self::kept::{CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
 pub(crate) use self::lab::{LabCommand, LabContextOptions, LabSummarizer};
 use crate::exit::EXIT_CODES;
 use windlass_config::environment::Given;
@@ -83,6 +83,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: SessionsCommand,
     },
+    /// List agents that sessions started: state, turns, tokens, cost
+    #[command(after_help = AGENTS_HELP)]
+    Agents(AgentsOptions),
     /// List the file changes of each turn in a session, and restore files to an earlier state
     #[command(after_help = CHECKPOINT_HELP)]
     Checkpoint {

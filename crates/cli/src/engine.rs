@@ -111,6 +111,7 @@ impl Engine {
             recorder: plan.recorder.clone(),
             store: Some(Arc::clone(&keeper.store) as _),
             prefixes: Arc::default(),
+            agent: None,
         };
         let factory = Arc::new(LocalFactory::new(settings, models, spec));
         let service = Service::new(

@@ -4,6 +4,7 @@
 //! that put a provider, tools and the loop together ([`connect`], [`engine`]). The output of a run is in
 //! [`output`].
 
+mod agents;
 mod args;
 mod asking;
 mod connect;
@@ -106,6 +107,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
             settings, offline, ..
         } => doctor::doctor(&settings, offline).await,
         Command::Sessions { command } => sessions::command(command).await,
+        Command::Agents(options) => agents::command(options).await,
         Command::Checkpoint { command } => {
             let (line, session) = command.into_line();
             exec::kept(line, session, SettingsOptions::default()).await

@@ -9,7 +9,7 @@ mod text;
 
 use std::io;
 
-use windlass_api::{Envelope, Event, Usage};
+use windlass_api::{Envelope, Event, SessionEvent, Usage};
 
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::text::Style;
@@ -85,15 +85,23 @@ impl Totals {
                 self.provider.clone_from(provider);
                 self.model.clone_from(model);
             }
-            Event::Usage { usage, cost_usd, .. } => {
-                self.usage.add(usage);
-                self.model_calls += 1;
-                if let Some(cost) = cost_usd {
-                    *self.cost_usd.get_or_insert(0.0) += cost;
+            Event::Usage { usage, cost_usd, .. } => self.spent(usage, *cost_usd),
+            Event::ToolCall { .. } => self.tool_calls += 1,
+            Event::Session(SessionEvent::Agent(event)) => {
+                if let Some((usage, cost)) = event.usage() {
+                    self.spent(&usage, cost);
                 }
             }
-            Event::ToolCall { .. } => self.tool_calls += 1,
             _ => {}
+        }
+    }
+
+    /// Counts a model call.
+    fn spent(&mut self, usage: &Usage, cost_usd: Option<f64>) {
+        self.usage.add(usage);
+        self.model_calls += 1;
+        if let Some(cost) = cost_usd {
+            *self.cost_usd.get_or_insert(0.0) += cost;
         }
     }
 }

@@ -3,6 +3,7 @@
 
 #[cfg(test)]
 mod suite {
+    mod agents;
     mod answer;
     mod approvals;
     mod bad_input;

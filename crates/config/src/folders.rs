@@ -18,11 +18,14 @@ const KEYS_FILE: &str = "keys.toml";
 /// Name of the folder with commands, in the user's folder and in a project's.
 const COMMANDS_FOLDER: &str = "commands";
 
+/// Name of the folder with agent types, in the user's folder and in a project's.
+const AGENTS_FOLDER: &str = "agents";
+
 /// Name of the folder in a project that belongs to Windlass.
 const PROJECT_FOLDER: &str = ".windlass";
 
 /// Names read from a project's folder. The presence of any of them makes a folder a project.
-const PROJECT_FILES: [&str; 3] = [CONFIG_FILE, TOOLS_FILE, COMMANDS_FOLDER];
+const PROJECT_FILES: [&str; 4] = [CONFIG_FILE, TOOLS_FILE, COMMANDS_FOLDER, AGENTS_FOLDER];
 
 /// Returns true if a folder is the root of a repository, also of a worktree or a submodule. The empty `.git` that a
 /// sandbox keeps where there is no repository does not count.
@@ -123,6 +126,19 @@ impl Folders {
     /// Path of the user's commands folder, which need not exist.
     pub fn user_commands(&self) -> PathBuf {
         self.config.join(COMMANDS_FOLDER)
+    }
+
+    /// Path of the user's folder of agent types, which need not exist.
+    pub fn user_agents(&self) -> PathBuf {
+        self.config.join(AGENTS_FOLDER)
+    }
+
+    /// Folder with the copies of files that sub-agents work in. It is beside the state folder, which no command may
+    /// enter.
+    pub fn worktrees(&self) -> PathBuf {
+        let mut name = self.state.file_name().unwrap_or_default().to_owned();
+        name.push("-worktrees");
+        self.state.with_file_name(name)
     }
 
     /// Path of the list of trusted folders, which need not exist.
@@ -233,6 +249,11 @@ impl Project {
     /// Path of the project's commands folder, which need not exist.
     pub fn commands_folder(&self) -> PathBuf {
         self.folder().join(COMMANDS_FOLDER)
+    }
+
+    /// Path of the project's folder of agent types, which need not exist.
+    pub fn agents_folder(&self) -> PathBuf {
+        self.folder().join(AGENTS_FOLDER)
     }
 
     fn has_files(&self) -> bool {

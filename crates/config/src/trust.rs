@@ -8,7 +8,7 @@
 mod content;
 mod store;
 
-pub use self::content::{Covered, Snapshot};
+pub use self::content::{Covered, FOREIGN_AGENTS, Snapshot};
 pub use self::store::{TrustStore, Trusted};
 use crate::folders::{Folders, Project};
 

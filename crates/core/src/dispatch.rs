@@ -303,7 +303,7 @@ async fn record(deps: &Calls<'_>, event: Event) {
 
 /// Returns a short line for people: the tool and its most telling argument.
 pub fn title(name: &str, args: &serde_json::Value) -> String {
-    const TELLING: [&str; 6] = ["command", "path", "pattern", "url", "message", "question"];
+    const TELLING: [&str; 7] = ["command", "path", "pattern", "url", "message", "question", "task"];
     let telling = TELLING
         .iter()
         .find_map(|key| args.get(key).and_then(serde_json::Value::as_str));

@@ -3,6 +3,7 @@
 //! `--output-format stream-json`, the server's event stream and replay use the same JSON format. Its
 //! published schema is `docs/events.schema.json`.
 
+mod agent;
 mod read;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::agent::AgentEvent;
 pub use self::read::Placed;
 use crate::compact::Fidelity;
 use crate::id::{CallId, MessageId, SessionId};
@@ -243,6 +245,9 @@ pub enum SessionEvent {
         /// Source of the completion.
         how: GoalCompletion,
     },
+    /// An event of a sub-agent.
+    #[serde(untagged)]
+    Agent(AgentEvent),
 }
 
 /// Source of a goal's completion.
@@ -277,6 +282,9 @@ pub enum Waiting {
         /// True if the call can be allowed only this time.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         once_only: bool,
+        /// Number and name of the sub-agent that asks; absent if the session itself asks.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
     },
     /// The answer to a permission request.
     PermissionAnswer {
@@ -355,7 +363,7 @@ pub enum FailureKind {
 
 impl Event {
     /// Builds the permission request for a call.
-    pub(crate) fn permission_request(proposal: &Proposal, cause: Option<String>) -> Self {
+    pub fn permission_request(proposal: &Proposal, cause: Option<String>) -> Self {
         Self::Waiting(Waiting::PermissionRequest {
             call_id: proposal.call_id.clone(),
             tool: proposal.tool.clone(),
@@ -367,6 +375,7 @@ impl Event {
             reasons: proposal.reasons.iter().cloned().chain(cause).collect(),
             preview: proposal.preview.clone(),
             once_only: proposal.blocked.is_some(),
+            agent: None,
         })
     }
 
@@ -378,6 +387,7 @@ impl Event {
                 | Self::ToolOutput { .. }
                 | Self::Status { .. }
                 | Self::Session(SessionEvent::Compacting { .. })
+                | Self::Session(SessionEvent::Agent(AgentEvent::Subagent { .. }))
         )
     }
 

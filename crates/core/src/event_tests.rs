@@ -59,6 +59,7 @@ fn samples() -> Vec<Event> {
             reasons: vec!["it reaches the network".into()],
             preview: None,
             once_only: false,
+            agent: None,
         }),
         Event::Waiting(Waiting::Question {
             call_id: call_id.clone(),

@@ -23,7 +23,7 @@ use async_trait::async_trait;
 pub use self::adapt::{IncompleteWorkHook, MiddlewareHook, PermissionRuleHook};
 pub use self::list::{Hooks, Judged};
 use crate::event::Event;
-use crate::log::SessionInfo;
+use crate::log::{AgentRow, SessionInfo};
 use crate::message::{Fragment, Message};
 use crate::middleware::{IterationView, Verdict};
 use crate::permission::Proposal;
@@ -224,6 +224,30 @@ pub trait SessionHook: Send + Sync {
     async fn session_ended(&self, _session: &SessionInfo, _closing: SessionClosing) -> Result<(), String> {
         Ok(())
     }
+
+    /// The session created a sub-agent, which starts when this returns.
+    ///
+    /// # Errors
+    /// Fails with a message for the user.
+    async fn child_started(&self, _child: &AgentRow) -> Result<(), String> {
+        Ok(())
+    }
+
+    /// A sub-agent of the session ended, and its result is recorded. It is delivered to the session when this
+    /// returns, unless the sub-agent is to continue.
+    async fn child_ended(&self, _child: &AgentRow) -> ChildAction {
+        ChildAction::Accept
+    }
+}
+
+/// Answer of [`SessionHook::child_ended`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum ChildAction {
+    /// The result is delivered.
+    #[default]
+    Accept,
+    /// The sub-agent continues with this text, a few times at most.
+    Continue(String),
 }
 
 /// Origin of a session that was opened.

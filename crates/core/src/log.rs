@@ -5,9 +5,10 @@
 //! adds entries.
 //!
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
-//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`Blobs`] and [`Preferences`] store the rest,
+//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents, [`Blobs`] and [`Preferences`] store the rest,
 //! [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
 
+mod agents;
 mod blob;
 mod exchange;
 mod history;
@@ -20,6 +21,10 @@ mod session;
 use async_trait::async_trait;
 use serde::{Deserialize, Deserializer, Serialize};
 
+pub use self::agents::{
+    AgentBudget, AgentFamily, AgentJob, AgentLedger, AgentLimits, AgentQuery, AgentRow, AgentState,
+    AgentStatus, AgentsLeft, NewAgent, SpawnError, Spawned,
+};
 pub use self::blob::{Attachment, BlobLimits, Blobs};
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
 pub use self::history::{History, counting};
@@ -257,9 +262,15 @@ pub trait Lifecycle: Send + Sync {
 }
 
 /// Every port of a store.
-pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle {}
+pub trait Store:
+    SessionLog + Sessions + Ledger + AgentLedger + Blobs + Preferences + Exchanges + Lifecycle
+{
+}
 
-impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle> Store for T {}
+impl<T: SessionLog + Sessions + Ledger + AgentLedger + Blobs + Preferences + Exchanges + Lifecycle> Store
+    for T
+{
+}
 
 /// Reason data could not be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

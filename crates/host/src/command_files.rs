@@ -84,7 +84,7 @@ impl CommandFiles {
 }
 
 /// Returns the Markdown files below a folder; none if the folder cannot be read.
-fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
+pub(crate) fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
         return;
     };
@@ -99,7 +99,7 @@ fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     }
 }
 
-fn read_small(file: &Path) -> Result<Vec<u8>, String> {
+pub(crate) fn read_small(file: &Path) -> Result<Vec<u8>, String> {
     windlass_sandbox::read_regular(file, LARGEST).map_err(|error| match error.kind() {
         std::io::ErrorKind::FileTooLarge => format!("it is larger than {} KB", LARGEST / 1024),
         _ => error.to_string(),

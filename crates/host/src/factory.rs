@@ -6,19 +6,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use windlass_api::{ClientError, Connections, Offer, SessionInfo};
+use windlass_checkpoint::Tracker;
 use windlass_core::id::SessionId;
-use windlass_core::log::Store;
-use windlass_core::permission::{Asker, Policy, Rule, Rules};
+use windlass_core::log::{AgentRow, Store};
+use windlass_core::permission::{Mode, Policy, Rule, Rules};
 use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
 use windlass_sandbox::sha256_hex;
-use windlass_service::{ExchangeRecorder, SessionEnv, SessionFactory};
+use windlass_service::{
+    AgentCatalog, AgentCopies, AgentType, ExchangeRecorder, SessionEnv, SessionFactory, SessionHost,
+};
 
 use windlass_core::log::recall::recall_tool;
 use windlass_tools::{BackgroundJobs, FetchConfig, OutputStore, TodoList, ToolsConfig, builtin};
 
 use windlass_sandbox::{Workspace, child_environment};
 
+use crate::agent_copies::LocalCopies;
+use crate::agent_types::catalog;
 use crate::connect::{ProviderSetup, offers};
 use crate::context_parts::ContextParts;
 use crate::local_env::LocalEnv;
@@ -50,7 +55,24 @@ pub struct SessionSpec {
     pub store: Option<Arc<dyn Store>>,
     /// Prefixes that the sessions of a run share.
     pub prefixes: Arc<Prefixes>,
+    /// SUB-2: differences of a sub-agent from other sessions.
+    pub agent: Option<Arc<AgentSpec>>,
 }
+
+/// SUB-2, SUB-3: a session that is a sub-agent.
+pub struct AgentSpec {
+    /// Its type.
+    pub kind: AgentType,
+    /// Its row in the ledger.
+    pub row: AgentRow,
+    /// The mode of the session above, as it is now.
+    pub mode_above: SharedMode,
+    /// True if it cannot start agents itself.
+    pub is_leaf: bool,
+}
+
+/// The mode of a session, for the sub-agents below it.
+pub type SharedMode = Arc<Mutex<Mode>>;
 
 impl SessionSpec {
     /// A specification for listing tools and rules only.
@@ -64,6 +86,7 @@ impl SessionSpec {
             recorder: None,
             store: None,
             prefixes: Arc::default(),
+            agent: None,
         }
     }
 }
@@ -165,8 +188,18 @@ pub struct LocalFactory {
     spec: SessionSpec,
     /// The environment of the session that the run is about.
     first: Mutex<First>,
-    /// The models of each session, shared with its environment.
-    sessions: Mutex<HashMap<SessionId, Models>>,
+    /// Parts of each session's environment that other sessions need.
+    sessions: Arc<Mutex<HashMap<SessionId, Shared>>>,
+}
+
+/// Parts of a session's environment that other sessions need.
+#[derive(Clone)]
+struct Shared {
+    models: Models,
+    settings: Arc<Settings>,
+    mode: SharedMode,
+    /// Checkpoints, if they are on.
+    tracker: Option<Tracker>,
 }
 
 /// The environment of the session that the run is about. It is created once, by whoever needs it first.
@@ -187,7 +220,7 @@ impl LocalFactory {
             models: models.clone(),
             spec,
             first: Mutex::default(),
-            sessions: Mutex::default(),
+            sessions: Arc::default(),
         }
     }
 
@@ -222,8 +255,8 @@ impl LocalFactory {
 
     /// Returns the models of a session.
     fn models_of(&self, session: &SessionId) -> Models {
-        let models = lock(&self.sessions).get(session).cloned();
-        models.unwrap_or_else(|| self.models.clone())
+        let shared = lock(&self.sessions).get(session).cloned();
+        shared.map_or_else(|| self.models.clone(), |shared| shared.models)
     }
 
     /// Creates the environment of a session in its own folder.
@@ -260,27 +293,99 @@ impl LocalFactory {
         spec: &SessionSpec,
     ) -> Result<LocalEnv, Problem> {
         let env = LocalEnv::new(settings, models.clone(), spec)?;
-        lock(&self.sessions).insert(spec.session.clone(), models);
+        let shared = Shared {
+            models,
+            settings: Arc::clone(settings),
+            mode: env.shared_mode(),
+            tracker: env.tracker(),
+        };
+        lock(&self.sessions).insert(spec.session.clone(), shared);
         Ok(env)
+    }
+
+    /// Returns the shared parts of the session above a sub-agent. It need not be live.
+    fn above(&self, parent: &SessionInfo) -> Result<Shared, Problem> {
+        if let Some(shared) = lock(&self.sessions).get(&parent.id) {
+            return Ok(shared.clone());
+        }
+        let place = Path::new(&parent.place);
+        let (settings, models) = if same_place(place, &self.spec.cwd) {
+            (Arc::clone(&self.settings), self.models.clone())
+        } else {
+            let settings = Arc::new(environment::settings(&self.spec.given, place)?);
+            let models = self.models.of_folder(&settings);
+            (settings, models)
+        };
+        let mode = Arc::new(Mutex::new(settings.security.mode));
+        Ok(Shared {
+            models,
+            settings,
+            mode,
+            tracker: None,
+        })
+    }
+
+    /// SUB-2: creates the environment of a sub-agent: settings, rules and mode are those of the session above.
+    fn agent(&self, session: &SessionInfo, row: AgentRow, parent: &SessionInfo) -> Result<LocalEnv, Problem> {
+        let above = self.above(parent)?;
+        let children = &above.settings.agent.children;
+        let catalog = catalog(children, &environment::folders()?, Path::new(&parent.place));
+        let known = catalog.find(&row.job.kind).or_else(|| catalog.find("task"));
+        let kind = known.cloned().unwrap_or_else(|| AgentType::new("task", "", ""));
+        let models = match kind.model.as_ref().or(children.model.as_ref()) {
+            Some(model) => above.models.choosing(model),
+            None => above.models.of_session(),
+        };
+        let spec = SessionSpec {
+            session: session.id.clone(),
+            cwd: PathBuf::from(&session.place),
+            require_done: false,
+            agent: Some(Arc::new(AgentSpec {
+                is_leaf: row.family.depth >= children.limits.max_spawn_depth,
+                kind,
+                row,
+                mode_above: above.mode,
+            })),
+            ..self.spec.clone()
+        };
+        self.make(&above.settings, models, &spec)
     }
 }
 
 #[async_trait]
 impl SessionFactory for LocalFactory {
-    async fn create(
-        &self,
-        session: &SessionInfo,
-        asker: Arc<dyn Asker>,
-    ) -> Result<Box<dyn SessionEnv>, String> {
+    async fn create(&self, session: &SessionInfo, host: SessionHost) -> Result<Box<dyn SessionEnv>, String> {
         let place = Path::new(&session.place);
-        let made = if session.id == self.spec.session {
-            self.take_first(place)
-        } else {
-            self.environment(&session.id, place, self.models.of_session())
+        let made = match (host.agent, &host.parent) {
+            (Some(row), Some(parent)) => self.agent(session, row, parent),
+            _ if session.id == self.spec.session => self.take_first(place),
+            _ => self.environment(&session.id, place, self.models.of_session()),
         };
         let mut env = made.map_err(|problem| problem.to_string())?;
-        env.ask(asker);
+        env.connect(host.asker, host.tools);
         Ok(Box::new(env))
+    }
+
+    async fn agents(&self, session: &SessionInfo) -> AgentCatalog {
+        let settings = lock(&self.sessions)
+            .get(&session.id)
+            .map(|shared| Arc::clone(&shared.settings));
+        let settings = settings.unwrap_or_else(|| Arc::clone(&self.settings));
+        match environment::folders() {
+            Ok(folders) => catalog(&settings.agent.children, &folders, Path::new(&session.place)),
+            Err(_) => AgentCatalog::default(),
+        }
+    }
+
+    async fn release(&self, session: &SessionId) {
+        lock(&self.sessions).remove(session);
+    }
+
+    fn copies(&self) -> Option<Arc<dyn AgentCopies>> {
+        let folders = environment::folders().ok()?;
+        let sessions = Arc::clone(&self.sessions);
+        let trackers = Arc::new(move |session: &SessionId| lock(&sessions).get(session)?.tracker.clone());
+        Some(Arc::new(LocalCopies::new(&folders, trackers)))
     }
 
     async fn forget(&self, session: &SessionId) {

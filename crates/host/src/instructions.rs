@@ -12,8 +12,10 @@ use windlass_sandbox::{OpenMode, Roots, read_open};
 
 use windlass_config::folders::{Folders, is_repository};
 
-/// File names to look for in each folder; the first that exists is read.
-const NAMES: [&str; 3] = ["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"];
+/// File names to look for in each folder; the first of each group that exists is read.
+const NAMES: &[&[&str]] = &[&["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"]];
+/// SUB-2: file names for a sub-agent: the project's instructions, and notes about its tools.
+const AGENT_NAMES: &[&[&str]] = &[&["AGENTS.override.md", "AGENTS.md"], &["TOOLS.md"]];
 /// Maximum size of all files together, in bytes.
 const MOST: usize = 32 << 10;
 
@@ -23,6 +25,8 @@ pub struct Instructions {
     cwd: PathBuf,
     /// The top of the repository, or the folder itself.
     root: PathBuf,
+    /// Groups of file names.
+    names: &'static [&'static [&'static str]],
     /// Opens the project's files: none outside the repository, and none that is denied.
     roots: Roots,
     files: Vec<Found>,
@@ -55,10 +59,20 @@ impl Instructions {
             user: folders.config.clone(),
             cwd: cwd.to_owned(),
             root: root.to_owned(),
+            names: NAMES,
             roots: Roots::new(&[root.to_owned()], denied)?,
             files: Vec::new(),
             refused: Vec::new(),
         })
+    }
+
+    /// Returns the instructions for a sub-agent.
+    #[must_use]
+    pub fn of_agent(self) -> Self {
+        Self {
+            names: AGENT_NAMES,
+            ..self
+        }
     }
 
     /// Rereads the files. Returns those that are new, changed or removed, and other notices for the user.
@@ -154,13 +168,19 @@ impl Instructions {
             .collect();
         inside.reverse();
         folders.extend(inside);
-        let first = |folder: PathBuf| {
-            NAMES
+        let first = |folder: &PathBuf, group: &&[&str]| {
+            group
                 .iter()
                 .map(|name| folder.join(name))
                 .find(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir()))
         };
-        let mut paths: Vec<PathBuf> = folders.into_iter().filter_map(first).collect();
+        let in_folder = |folder: &PathBuf| -> Vec<PathBuf> {
+            self.names
+                .iter()
+                .filter_map(|group| first(folder, group))
+                .collect()
+        };
+        let mut paths: Vec<PathBuf> = folders.iter().flat_map(in_folder).collect();
         paths.dedup();
         paths
     }

@@ -3,6 +3,9 @@
 //! The service runs sessions and is handed this crate's implementation of its ports; the binary chooses the
 //! folder and the settings. Nothing here reads arguments, prints, or knows a front end.
 
+mod agent_copies;
+mod agent_role;
+pub mod agent_types;
 pub mod backoff;
 pub mod command_files;
 pub mod connect;

@@ -11,7 +11,7 @@ use windlass_core::id::SessionId;
 use windlass_core::permission::{Approver, Asker, Granting, Mode, Policy};
 use windlass_core::provider::Provider;
 use windlass_core::run::Config;
-use windlass_core::tool::{Category, Outputs, ToolSet};
+use windlass_core::tool::{AnyTool, Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
     CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
@@ -23,13 +23,14 @@ use windlass_checkpoint::{CheckpointLimits, Tracker};
 
 use windlass_sandbox::Workspace;
 
+use crate::agent_role::{AgentRole, allowed_tools};
 use crate::command_files::CommandFiles;
 use crate::context_parts::ContextParts;
-use crate::factory::{SessionSpec, SessionTools, policy, session_tools};
+use crate::factory::{SessionSpec, SessionTools, SharedMode, policy, session_tools};
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
 use crate::models::Models;
-use crate::prompt::{REQUIRE_DONE, SYSTEM_PROMPT};
+use crate::prompt::{AGENT_PROMPT, REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::sandbox_access::SandboxAccess;
 use crate::sandbox_ahead::SandboxAhead;
 use crate::settings_reload::SettingsReload;
@@ -60,6 +61,7 @@ pub struct LocalEnv {
     /// Stores lasting grants, if a person can be asked.
     grants: Option<GrantFile>,
     recorder: Option<Arc<ExchangeRecorder>>,
+    role: AgentRole,
 }
 
 /// CFG-2: sources that are reread before every turn.
@@ -98,18 +100,29 @@ impl LocalEnv {
         let folders = environment::folders()?;
         let access = SandboxAccess::new(&settings.security, &spec.cwd)?;
         let instructions = Instructions::new(&folders, &spec.cwd, access.denied());
-        let mut instructions = instructions
+        let instructions = instructions
             .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", spec.cwd.display())))?;
+        let mut instructions = match &spec.agent {
+            Some(_) => instructions.of_agent(),
+            None => instructions,
+        };
         // Existing instructions are not news; truncated ones are.
         let (_, cut) = instructions.refresh();
-        let system = system_prompt(settings, spec.require_done);
+        let system = match &spec.agent {
+            Some(agent) => format!("{AGENT_PROMPT}\n\n{}", agent.kind.prompt),
+            None => system_prompt(settings, spec.require_done),
+        };
         catalog.notify(cut);
-        let again = SettingsReload::new(
+        let mut again = SettingsReload::new(
             spec.given.clone(),
             folders.clone(),
             &spec.cwd,
             Arc::clone(settings),
         );
+        if let Some(agent) = &spec.agent {
+            again = again.fixed();
+            catalog.restrict(allowed_tools(settings, agent));
+        }
         let reading = Reading {
             goal: told_goal(settings, None),
             settings: again,
@@ -144,7 +157,24 @@ impl LocalEnv {
             reading,
             grants: spec.interactive.then(grants).transpose()?,
             recorder: spec.recorder.clone(),
+            role: AgentRole::new(settings.security.mode, spec.agent.clone()),
         })
+    }
+
+    /// Returns the checkpoints of the session, if they are on.
+    pub fn tracker(&self) -> Option<Tracker> {
+        self.tracker.clone()
+    }
+
+    /// Returns the mode of the session, for the sub-agents below it.
+    pub fn shared_mode(&self) -> SharedMode {
+        self.role.shared_mode()
+    }
+
+    /// Connects the session with the service: the person who answers permission requests, and further tools.
+    pub fn connect(&mut self, asker: Arc<dyn Asker>, tools: Vec<Arc<dyn AnyTool>>) {
+        self.ask(asker);
+        self.catalog.add(tools);
     }
 
     /// Adds warnings for the user, shown before the next turn.
@@ -153,7 +183,7 @@ impl LocalEnv {
     }
 
     /// Connects the person who answers permission requests.
-    pub fn ask(&mut self, asker: Arc<dyn Asker>) {
+    fn ask(&mut self, asker: Arc<dyn Asker>) {
         if let Some(grants) = self.grants.take() {
             self.approver = Arc::new(Granting::new(asker, Box::new(grants)));
         }
@@ -192,6 +222,17 @@ impl LocalEnv {
         })
     }
 
+    /// Returns the model. The sandbox is prepared while it answers, if there are commands to run.
+    fn provider(&self, provider: &Arc<dyn Provider>) -> Arc<dyn Provider> {
+        if self.role.is_agent() && self.catalog.tools().get(BASH).is_none() {
+            return Arc::clone(provider);
+        }
+        Arc::new(SandboxAhead {
+            provider: Arc::clone(provider),
+            sandbox: self.catalog.sandbox(),
+        })
+    }
+
     /// The store of long outputs.
     fn outputs(&self) -> Option<Arc<dyn Outputs>> {
         self.catalog.outputs().map(|store| store as _)
@@ -207,12 +248,14 @@ impl LocalEnv {
             notices.extend(tracker.begin_turn(message.clone(), turn.prompt.clone()).await);
             hooks.push(tracker.clone());
         }
+        let mut calls = CallConfig {
+            tools: offer.tools.clone(),
+            execution: Arc::clone(&offer.execution),
+            ..self.calls.clone()
+        };
+        calls.policy.mode = self.role.limited(calls.policy.mode);
         TurnTools {
-            calls: CallConfig {
-                tools: offer.tools.clone(),
-                execution: Arc::clone(&offer.execution),
-                ..self.calls.clone()
-            },
+            calls,
             offer,
             hooks,
             notices,
@@ -291,15 +334,12 @@ impl SessionEnv for LocalEnv {
             config: Config {
                 prefix: offer.prefix,
                 max_output,
-                limits: limits(&settings),
+                limits: self.role.limits(limits(&settings)),
                 calls,
                 hooks,
                 ..Config::default()
             },
-            provider: Arc::new(SandboxAhead {
-                provider: Arc::clone(&active.provider),
-                sandbox: self.catalog.sandbox(),
-            }),
+            provider: self.provider(&active.provider),
             compactor: self.context.compactor(),
             approver: Arc::clone(&self.approver),
             outputs: self.outputs(),
@@ -347,6 +387,7 @@ impl Permissions for LocalEnv {
 
     fn set_mode(&mut self, mode: Mode) {
         self.calls.policy.mode = mode;
+        self.role.limited(mode);
         self.reading.has_mode = true;
     }
 
@@ -397,7 +438,7 @@ impl EnvFacts for LocalEnv {
         let goal = &self.reading.settings.now().agent.goal;
         Goals {
             subgoal: self.context.subgoal(),
-            follows_goal: goal.enabled,
+            follows_goal: goal.enabled && !self.role.is_agent(),
             completion_phrases: goal.completion_phrases.clone(),
         }
     }

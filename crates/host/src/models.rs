@@ -89,6 +89,34 @@ impl Models {
         }
     }
 
+    /// SUB-1: returns the same models with another selection, written `model` or `provider/model`.
+    #[must_use]
+    pub fn choosing(&self, model: &str) -> Self {
+        let split = model
+            .split_once('/')
+            .and_then(|(name, model)| Some((self.known(name)?, model)));
+        let active = self.active().ok().map(|(provider, _)| provider);
+        let chosen = match split {
+            Some((provider, model)) => Named {
+                provider: Some(provider),
+                model: Some(model.to_owned()),
+            },
+            None => Named {
+                provider: active,
+                model: Some(model.to_owned()),
+            },
+        };
+        let selection = Selection {
+            chosen: Some(chosen),
+            active: None,
+        };
+        Self {
+            now: Arc::new(Mutex::new(selection)),
+            remembered: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns the models of another folder. Connects to nothing yet.
     #[must_use]
     pub fn of_folder(&self, settings: &Arc<Settings>) -> Self {

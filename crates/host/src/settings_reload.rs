@@ -36,6 +36,8 @@ pub struct SettingsReload {
     /// The files as they were when they were last reread; empty before the first time.
     stamps: Vec<Stamp>,
     now: Arc<Settings>,
+    /// True if the files are never reread.
+    is_fixed: bool,
 }
 
 /// A file and the fingerprint of its state; `None` if it does not exist.
@@ -51,6 +53,16 @@ impl SettingsReload {
             cwd: cwd.to_owned(),
             stamps: Vec::new(),
             now,
+            is_fixed: false,
+        }
+    }
+
+    /// SUB-3: keeps the settings as they are: a sub-agent has those of the session above it.
+    #[must_use]
+    pub fn fixed(self) -> Self {
+        Self {
+            is_fixed: true,
+            ..self
         }
     }
 
@@ -61,6 +73,9 @@ impl SettingsReload {
 
     /// Returns the new settings, if they changed, and notices for the user. An invalid file changes nothing.
     pub fn refresh(&mut self) -> (Option<Arc<Settings>>, Vec<String>) {
+        if self.is_fixed {
+            return (None, Vec::new());
+        }
         let stamps = self.look();
         if stamps == self.stamps {
             return (None, Vec::new());

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_core::provider::{Prefix, Prefixes};
-use windlass_core::tool::{ExecutionContext, ToolSet};
+use windlass_core::tool::{AnyTool, ExecutionContext, ToolSet};
 use windlass_sandbox::CommandSandbox;
 use windlass_tools::declared::{
     DeclarationError, Declarations, LastGood, Paths, ProjectCheck, Refresh, Source,
@@ -40,7 +40,12 @@ pub struct ToolCatalog {
     notices: Vec<String>,
     /// Prefixes of other sessions, for sharing identical ones.
     prefixes: Arc<Prefixes>,
+    /// SUB-3: the tools that a sub-agent may have; `None` for all.
+    allowed: Option<AllowedTools>,
 }
+
+/// Decides about a tool by its name.
+pub type AllowedTools = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
 impl ToolCatalog {
     /// Returns the sandbox of commands.
@@ -68,6 +73,7 @@ impl ToolCatalog {
             files,
             notices: Vec::new(),
             prefixes: Arc::default(),
+            allowed: None,
         };
         let news = catalog.files.refresh();
         if let Some(error) = news.error {
@@ -84,6 +90,20 @@ impl ToolCatalog {
     /// Shares identical prefixes with other sessions.
     pub fn share(&mut self, prefixes: Arc<Prefixes>) {
         self.prefixes = prefixes;
+    }
+
+    /// Adds tools to the built-in ones.
+    pub fn add(&mut self, tools: Vec<Arc<dyn AnyTool>>) {
+        if !tools.is_empty() {
+            tools.into_iter().for_each(|tool| self.built_in.insert(tool));
+            self.rebuild();
+        }
+    }
+
+    /// SUB-3: withholds all tools but these from now on.
+    pub fn restrict(&mut self, allowed: AllowedTools) {
+        self.allowed = Some(allowed);
+        self.rebuild();
     }
 
     /// Puts the system prompt before the tools.
@@ -160,6 +180,9 @@ impl ToolCatalog {
         let mut tools = self.built_in.clone();
         for tool in self.declared().tools(&self.config, &environment::var) {
             tools.insert(tool);
+        }
+        if let Some(allowed) = &self.allowed {
+            tools.retain(|name| allowed(name));
         }
         let specs = tools.specs();
         self.offer.tools = tools;

@@ -5,6 +5,7 @@ mod environment;
 mod session_hooks;
 mod summary;
 mod user_command;
+mod wake;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,7 +32,7 @@ use crate::pins::Pins;
 use crate::queue::{Accepted, Input, Queue};
 use crate::sink::Sink;
 use crate::turn::PlannedTurn;
-use crate::{Inner, refused, title};
+use crate::{Inner, agents, refused, title};
 
 /// Interval between renewals of the lease; a lease lasts three times as long.
 const RENEWAL: Duration = Duration::from_secs(10);
@@ -52,6 +53,8 @@ pub(crate) enum SessionRequest {
     /// Carries out a slash command.
     Command(String, oneshot::Sender<Result<Said, ClientError>>),
     Look(Look),
+    /// A sub-agent ended that wakes the session.
+    Wake,
     /// The last front end has left the session.
     Leave,
     Close,
@@ -129,10 +132,8 @@ impl SessionActor {
             if let Some(env) = parked {
                 return Ok((queue, env));
             }
-            let env = inner
-                .factory
-                .create(&info, Arc::new(handle.replies.clone()))
-                .await;
+            let host = agents::host(&inner, &info, &handle).await;
+            let env = inner.factory.create(&info, host).await;
             Ok((queue, env.map_err(ClientError::Setup)?))
         };
         match made.await {
@@ -165,6 +166,7 @@ impl SessionActor {
     ) {
         loop {
             let hooks = self.env.hooks();
+            self.handle.family.set_hooks(&hooks);
             let activity = self.opening(&hooks, opening);
             let closing = self.serve(activity, &mut inbox).await;
             self.closing(hooks, closing).await;
@@ -195,6 +197,9 @@ impl SessionActor {
         loop {
             if activity.is_idle() && inbox.is_empty() && self.may_continue() {
                 activity = self.start_queued().await;
+            }
+            if activity.is_idle() && !self.must_close() && self.handle.family.takes_wake() {
+                activity = self.woken().await;
             }
             if activity.is_idle() && self.is_over(inbox) {
                 return self.reason();
@@ -257,7 +262,7 @@ impl SessionActor {
                 drop(answer.send(self.commands(is_idle).run(&line).await));
             }
             Some(SessionRequest::Look(look)) => self.commands(is_idle).look(look).await,
-            Some(SessionRequest::Leave) => {}
+            Some(SessionRequest::Wake | SessionRequest::Leave) => {}
             Some(SessionRequest::Close) | None => activity.stop(),
         }
     }
@@ -349,7 +354,7 @@ impl SessionActor {
             Err(end) => {
                 // The session is named after its first message, even if that message could not be answered.
                 title.into_iter().for_each(|title| title.start());
-                self.end(vec![end]).await;
+                self.end_turn(vec![end]).await;
                 return Activity::Idle;
             }
         };
@@ -358,11 +363,12 @@ impl SessionActor {
             goal: self.goal.clone(),
             goals: self.env.goals(),
         });
+        agents::add_hooks(&self.inner, &self.handle.family, &mut turn.config.hooks);
         let ended = std::mem::take(&mut self.ended);
         self.warn(&ended).await;
         self.warn(&turn.notices(message)).await;
         if let Err(error) = self.trim(&mut turn).await {
-            self.end(vec![not_stored(&error)]).await;
+            self.end_turn(vec![not_stored(&error)]).await;
             return Activity::Idle;
         }
         Activity::Turn(Running {
@@ -400,7 +406,7 @@ impl SessionActor {
                 compactor: plan.compactor,
                 approver: plan.approver,
                 outputs: plan.outputs,
-                inbox: Arc::new(self.sink.steering().clone()),
+                inbox: self.inbox(),
                 clock: Arc::clone(&self.inner.clock),
                 events: Arc::clone(&self.sink) as _,
                 cancel: cancel.clone(),
@@ -497,7 +503,7 @@ impl SessionActor {
                 });
             }
         }
-        self.end(events).await;
+        self.end_turn(events).await;
     }
 }
 

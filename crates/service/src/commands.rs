@@ -4,6 +4,7 @@
 //! commands that change the session are refused while a turn runs, read-only ones run at any time. No command
 //! sends anything to a model.
 
+mod agents;
 mod checkpoint;
 mod complete;
 mod context;

@@ -8,12 +8,14 @@ use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::CallConfig;
 use windlass_core::hook::Hooks;
+use windlass_core::log::AgentRow;
 use windlass_core::model::Price;
 use windlass_core::permission::{Approver, Asker, Mode, Policy};
 use windlass_core::provider::Provider;
 use windlass_core::run::Config;
-use windlass_core::tool::Outputs;
+use windlass_core::tool::{AnyTool, Outputs};
 
+use crate::agents::AgentCatalog;
 use crate::goal::Goal;
 use crate::pins::Pins;
 
@@ -23,19 +25,85 @@ const PROMPT: usize = 120;
 /// Creates the environments of sessions.
 #[async_trait]
 pub trait SessionFactory: Send + Sync {
-    /// Creates the environment of a session that becomes live. `asker` reaches the person who answers its
-    /// permission requests and questions.
+    /// Creates the environment of a session that becomes live.
     ///
     /// # Errors
     /// Fails with a message for the user if the environment cannot be created.
-    async fn create(
-        &self,
-        session: &SessionInfo,
-        asker: Arc<dyn Asker>,
-    ) -> Result<Box<dyn SessionEnv>, String>;
+    async fn create(&self, session: &SessionInfo, host: SessionHost) -> Result<Box<dyn SessionEnv>, String>;
+
+    /// Returns the types and the limits of the sub-agents that a session can start.
+    async fn agents(&self, _session: &SessionInfo) -> AgentCatalog {
+        AgentCatalog::default()
+    }
 
     /// Removes the data of a deleted session outside the store.
     async fn forget(&self, _session: &SessionId) {}
+
+    /// Drops what is kept in memory for a session whose environment was closed.
+    async fn release(&self, _session: &SessionId) {}
+
+    /// Returns the copies of files that sub-agents work in; `None` if there are none here.
+    fn copies(&self) -> Option<Arc<dyn AgentCopies>> {
+        None
+    }
+}
+
+/// SUB-6: copies of a session's files, each for one sub-agent.
+#[async_trait]
+pub trait AgentCopies: Send + Sync {
+    /// Makes a copy of a session's files as they are now, and returns its folder.
+    ///
+    /// # Errors
+    /// Fails with the reason if the copy cannot be made. The sub-agent then does not start.
+    async fn make(&self, parent: &SessionInfo, agent: &SessionId) -> Result<String, String>;
+
+    /// Returns the changes in a copy, as a diff; empty if there are none.
+    ///
+    /// # Errors
+    /// Fails with the reason if the copy cannot be read.
+    async fn changes(&self, agent: &SessionId) -> Result<String, String>;
+
+    /// Merges the changes in a copy into the files of the session it was made from, as one checkpoint of that
+    /// session.
+    ///
+    /// # Errors
+    /// Fails with the reason if nothing was merged.
+    async fn merge(&self, agent: &SessionId, into: &SessionInfo) -> Result<MergedCopy, String>;
+
+    /// Returns paths that more than one of these copies changed.
+    ///
+    /// # Errors
+    /// Fails with the reason if a copy cannot be read.
+    async fn collisions(&self, _agents: &[SessionId]) -> Result<Vec<String>, String> {
+        Ok(Vec::new())
+    }
+
+    /// Removes a copy.
+    ///
+    /// # Errors
+    /// Fails with the reason if it is still there.
+    async fn discard(&self, agent: &SessionId) -> Result<(), String>;
+}
+
+/// Result of a merge.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MergedCopy {
+    /// Description for the user.
+    pub text: String,
+    /// True if there was no conflict, so that the copy is no longer needed.
+    pub is_complete: bool,
+}
+
+/// Connections of a session's environment to the service.
+pub struct SessionHost {
+    /// Reaches the person who answers permission requests and questions.
+    pub asker: Arc<dyn Asker>,
+    /// Tools that the service offers.
+    pub tools: Vec<Arc<dyn AnyTool>>,
+    /// The ledger's row of the session, if it is a sub-agent.
+    pub agent: Option<AgentRow>,
+    /// The session above, if it is a sub-agent.
+    pub parent: Option<SessionInfo>,
 }
 
 /// Facts about the environment of a session.

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::agents::Family;
 use crate::environment::SessionEnv;
 use crate::replies::Replies;
 
@@ -17,6 +18,8 @@ pub(crate) struct SessionHandle {
     running: Arc<Mutex<Option<CancellationToken>>>,
     pub(crate) stops: Stops,
     env: Arc<Mutex<Option<Box<dyn SessionEnv>>>>,
+    /// Agents above and below the session.
+    pub(crate) family: Family,
 }
 
 /// Counts how often work of a session was stopped. An input that was sent before the last stop does not start

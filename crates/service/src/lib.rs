@@ -11,6 +11,7 @@
 //! Deliberately absent: any access to a session except through its id, and any state that is not in the log.
 
 mod actor;
+mod agents;
 mod commands;
 mod compress;
 pub mod context_report;
@@ -50,11 +51,13 @@ use windlass_core::hook::SessionOpening;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
 use self::actor::{SessionActor, SessionRequest};
+pub use self::agents::{AgentCatalog, AgentTools, AgentType, MAX_TURNS, agent_line, agent_lines};
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
-    ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch,
-    NotReady, Permissions, SessionEnv, SessionFactory, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    AgentCopies, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, MergedCopy,
+    ModelChoice, ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, SessionHost, Titles,
+    ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionHandle;
@@ -192,6 +195,7 @@ impl Service {
         let (requests, inbox) = mpsc::channel(REQUESTS);
         let before = self.lock().get(&session).map(|live| live.handle.clone());
         let handle = before.unwrap_or_default();
+        agents::open(&self.inner, &opened.info, &handle.family).await;
         let last = opened.info.last_seq;
         let sink = Sink::new(
             Arc::clone(&self.inner.store),

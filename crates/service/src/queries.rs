@@ -5,10 +5,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use windlass_api::{
-    Checkpoint, ClientError, Entry, FileChange, Find, Message, MessageId, Overview, Presence, Records,
-    SessionId, SessionInfo, Wait,
+    AgentRow, Checkpoint, ClientError, Entry, FileChange, Find, Message, MessageId, Overview, Presence,
+    Records, SessionId, SessionInfo, Wait, WaitOn,
 };
-use windlass_core::log::SessionQuery;
+use windlass_core::log::{AgentQuery, SessionQuery};
 
 use crate::actor::SessionRequest;
 use crate::commands::Look;
@@ -16,6 +16,8 @@ use crate::{Service, refused};
 
 /// Maximum number of search results examined. One session may have many of them.
 const PLACES: usize = 200;
+/// Maximum number of sub-agents in a chain of waits.
+const DEEPEST: usize = 5;
 /// Minimum length of a text that is taken as the start of an id.
 const TELLING: usize = 4;
 
@@ -67,6 +69,11 @@ impl Records for Service {
             .await
             .unwrap_or_else(|| Err(not_live(session)))
     }
+
+    async fn agents(&self, session: &SessionId) -> Result<Vec<AgentRow>, ClientError> {
+        let query = AgentQuery::Below(session.clone());
+        self.inner.store.agents(&query).await.map_err(refused)
+    }
 }
 
 #[async_trait]
@@ -77,8 +84,7 @@ impl Presence for Service {
     }
 
     async fn why(&self, session: &SessionId) -> Vec<Wait> {
-        self.known(session)
-            .map_or_else(Vec::new, |handle| handle.sink.why())
+        self.chain(session, 0)
     }
 
     async fn take_back(&self, session: &SessionId, message: &MessageId) -> Option<Arc<Message>> {
@@ -94,6 +100,29 @@ impl Presence for Service {
 }
 
 impl Service {
+    /// OBS-3: returns the waits of a session, and those of the sub-agent that it waits for.
+    pub(crate) fn chain(&self, session: &SessionId, depth: usize) -> Vec<Wait> {
+        let Some(live) = self.known(session) else {
+            return Vec::new();
+        };
+        let mut chain = live.sink.why();
+        let running = live.handle.family.running();
+        let child = running.iter().find(|child| !child.background);
+        let is_waiting = chain.last().is_some_and(|wait| wait.on == WaitOn::Tool);
+        let Some(child) = child.filter(|_| is_waiting && depth < DEEPEST) else {
+            return chain;
+        };
+        let for_ms = chain.last().map_or(0, |wait| wait.for_ms);
+        chain.push(Wait {
+            on: WaitOn::Child,
+            what: child.title.clone(),
+            for_ms,
+            ends: "when it ends or reaches its deadline, or when you stop the turn".to_owned(),
+        });
+        chain.extend(self.chain(&child.session, depth + 1));
+        chain
+    }
+
     /// Queries a session that is live in this process. Does not make any other session live.
     async fn look<T>(&self, session: &SessionId, look: impl FnOnce(oneshot::Sender<T>) -> Look) -> Option<T> {
         self.lock().get(session)?;

@@ -11,6 +11,7 @@ use windlass_core::event::{EventSink, SinkError};
 use windlass_core::log::{Batch, Booking, DraftChange, Durability, Lease, LogError, Store};
 use windlass_core::message::{Message, Part, Role};
 
+use crate::agents::Deliveries;
 use crate::feed::Feed;
 use crate::turn::Steering;
 use crate::why::Why;
@@ -29,6 +30,8 @@ const SLOW: Duration = Duration::from_secs(1);
 pub(crate) struct Sink {
     log: Arc<Log>,
     steering: Steering,
+    /// Results of sub-agents that are about to be recorded.
+    deliveries: Arc<Deliveries>,
 }
 
 /// Log writer. The task at the front of the queue writes.
@@ -98,6 +101,7 @@ impl Sink {
                 writing: tokio::sync::Mutex::default(),
             }),
             steering: Steering::default(),
+            deliveries: Arc::default(),
         }
     }
 
@@ -105,6 +109,7 @@ impl Sink {
     /// they are not stored later either.
     pub(crate) async fn store(&self, events: Vec<Event>, durability: Durability) -> Result<(), LogError> {
         let since = self.log.clock.elapsed();
+        let events = self.deliveries.marked(events);
         let numbers = {
             let mut state = self.lock();
             state.storing.push(since);
@@ -126,8 +131,11 @@ impl Sink {
     /// Publishes an event that nothing depends on. It is stored with the next write, or when the session is
     /// closed.
     pub(crate) fn mention(&self, event: Event) {
-        let numbers = self.log.enqueue(&mut self.lock(), std::slice::from_ref(&event));
-        self.publish(numbers.start, event);
+        let events = self.deliveries.marked(vec![event]);
+        let numbers = self.log.enqueue(&mut self.lock(), &events);
+        for (seq, event) in numbers.zip(events) {
+            self.publish(seq, event);
+        }
     }
 
     /// Stores all pending events.
@@ -154,6 +162,11 @@ impl Sink {
     /// Returns the messages sent to the running turn.
     pub(crate) fn steering(&self) -> &Steering {
         &self.steering
+    }
+
+    /// Returns the results of sub-agents that are about to be recorded.
+    pub(crate) fn deliveries(&self) -> &Arc<Deliveries> {
+        &self.deliveries
     }
 
     /// Returns the feed of the listeners.

@@ -93,6 +93,7 @@ fn request(id: &str) -> Event {
         reasons: vec!["it removes files".into()],
         preview: None,
         once_only: false,
+        agent: None,
     })
 }
 

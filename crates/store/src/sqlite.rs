@@ -1,5 +1,6 @@
 //! The store on SQLite.
 
+mod agents;
 mod blobs;
 mod books;
 mod care;
@@ -27,9 +28,10 @@ use tempfile::TempDir;
 use windlass_core::clock::Clock;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    Attachment, Batch, BlobLimits, Blobs, Booking, Durability, Entry, Exchange, Exchanges, Found, Frame,
-    Label, Lease, Ledger, Lifecycle, LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo,
-    SessionLog, SessionQuery, Sessions, Spent, SpentBy,
+    AgentBudget, AgentLedger, AgentQuery, AgentRow, Attachment, Batch, BlobLimits, Blobs, Booking,
+    Durability, Entry, Exchange, Exchanges, Found, Frame, Label, Lease, Ledger, Lifecycle, LogError,
+    NewAgent, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog, SessionQuery, Sessions,
+    SpawnError, Spawned, Spent, SpentBy,
 };
 
 pub use self::care::{Health, backup, check, vacuum};
@@ -242,6 +244,49 @@ impl Ledger for SqliteStore {
     async fn book(&self, session: &SessionId, booking: Booking) -> Result<(), LogError> {
         let id = session.clone();
         let work = move |connection: &rusqlite::Connection| books::book(connection, &id, &booking);
+        self.writer.run(Durability::Process, work).await
+    }
+}
+
+#[async_trait]
+impl AgentLedger for SqliteStore {
+    async fn spawn(&self, new: NewAgent, owner: &str) -> Result<Spawned, SpawnError> {
+        let (owner, clock) = (owner.to_owned(), Arc::clone(&self.clock));
+        let work = move |connection: &rusqlite::Connection| {
+            // A refusal wrote nothing, so the transaction may be committed.
+            match agents::spawn(connection, &new, &owner, clock.now()) {
+                Err(SpawnError::Log(error)) => Err(error),
+                told => Ok(told),
+            }
+        };
+        self.writer.run(Durability::Process, work).await?
+    }
+
+    async fn agent(&self, session: &SessionId) -> Result<Option<AgentRow>, LogError> {
+        let id = session.clone();
+        self.readers
+            .run(move |connection| agents::get(connection, &id))
+            .await
+    }
+
+    async fn agents(&self, query: &AgentQuery) -> Result<Vec<AgentRow>, LogError> {
+        let query = query.clone();
+        self.readers
+            .run(move |connection| agents::list(connection, &query))
+            .await
+    }
+
+    async fn budget_left(&self, session: &SessionId) -> Result<AgentBudget, LogError> {
+        let id = session.clone();
+        self.readers
+            .run(move |connection| agents::budget_left(connection, &id))
+            .await
+    }
+
+    async fn set_worktree(&self, session: &SessionId, folder: Option<&str>) -> Result<(), LogError> {
+        let (id, folder) = (session.clone(), folder.map(str::to_owned));
+        let work =
+            move |connection: &rusqlite::Connection| agents::set_worktree(connection, &id, folder.as_deref());
         self.writer.run(Durability::Process, work).await
     }
 }

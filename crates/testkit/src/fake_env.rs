@@ -13,7 +13,7 @@ use windlass_core::tool::ToolSpec;
 use windlass_core::turn::Limits;
 use windlass_service::{
     ChooseError, Chosen, Defined, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch, NotReady, Permissions,
-    SessionEnv, SessionFactory, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    SessionEnv, SessionFactory, SessionHost, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 
 use crate::fake_checkpoints::FakeCheckpoints;
@@ -99,12 +99,8 @@ impl<F> SessionFactory for FakeFactory<F>
 where
     F: Fn(&SessionInfo, Arc<dyn Asker>) -> Result<FakeEnv, String> + Send + Sync,
 {
-    async fn create(
-        &self,
-        session: &SessionInfo,
-        asker: Arc<dyn Asker>,
-    ) -> Result<Box<dyn SessionEnv>, String> {
-        Ok(Box::new(self.0(session, asker)?))
+    async fn create(&self, session: &SessionInfo, host: SessionHost) -> Result<Box<dyn SessionEnv>, String> {
+        Ok(Box::new(self.0(session, host.asker)?))
     }
 }
 

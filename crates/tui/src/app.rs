@@ -19,8 +19,8 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use windlass_api::{
-    Backend, CommandInfo, Connections, Entry, Envelope, Event, Message, MessageId, SessionId, SessionInfo,
-    Wait, Waiting,
+    Backend, CommandInfo, Connections, Entry, Envelope, Event, Message, MessageId, SessionEvent, SessionId,
+    SessionInfo, Wait, Waiting,
 };
 use windlass_core::clock::Clock;
 
@@ -167,6 +167,10 @@ struct Caches {
     closed_menu: Option<String>,
     /// Texts of the user's messages by sequence number, from the most recent list.
     said: HashMap<u64, String>,
+    /// Sessions and numbers of the agents in the most recent list.
+    agents: Vec<(String, u32)>,
+    /// True if the list of agents is on the screen.
+    shows_agents: bool,
 }
 
 /// Key bindings, and input that is not complete yet.
@@ -281,6 +285,9 @@ impl App {
                 }
             }
             Event::ToolResult { call_id, .. } => self.answered(call_id),
+            Event::Session(SessionEvent::Agent(_)) if self.overlay.is_some() && self.caches.shows_agents => {
+                self.jobs.agents(&self.session.info.id);
+            }
             event if event.is_terminal() => {
                 if matches!(event, Event::Canceled { .. }) && !self.session.queue.is_empty() {
                     // A hint set by the key itself takes precedence.
@@ -317,7 +324,8 @@ impl App {
     }
 
     fn turn_ended(&mut self) {
-        self.requests.clear();
+        // Agents in the background still wait for their answers.
+        self.requests.retain(PendingRequest::is_of_agent);
         self.take_up_draft();
         self.forget_files();
         self.attention();

@@ -58,6 +58,8 @@ pub(crate) enum OverlayAction {
     Preview(Subject, String),
     /// Rows matching these words are needed.
     Find(Subject, String),
+    /// The user writes to the sub-agent with this key.
+    Steer(String),
     /// A key was entered for a provider.
     Connect {
         /// Name of the provider.

@@ -28,6 +28,8 @@ const UNSEEN: &str = "  v show everything (needed before yes) · n no · t tell 
 pub(crate) struct PendingRequest {
     call: CallId,
     kind: Kind,
+    /// True if a sub-agent asks.
+    is_of_agent: bool,
     /// Time it was first visible, and the pause in typing required since.
     shown: Option<(u64, u64)>,
     /// True if the user was typing when the request appeared and has not paused since.
@@ -81,11 +83,17 @@ impl PendingRequest {
         Some(Self {
             call: call.clone(),
             kind,
+            is_of_agent: matches!(waiting, Waiting::PermissionRequest { agent: Some(_), .. }),
             shown: None,
             is_startling: true,
             was_startled: false,
             sight: Sight::Part,
         })
+    }
+
+    /// Returns true if a sub-agent asks: its request outlives the turn of the session.
+    pub(crate) fn is_of_agent(&self) -> bool {
+        self.is_of_agent
     }
 
     pub(crate) fn call(&self) -> &CallId {

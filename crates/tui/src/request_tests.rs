@@ -11,6 +11,7 @@ fn permission(preview: Option<&str>) -> Waiting {
         reasons: vec!["it reaches outside".to_owned()],
         preview: preview.map(str::to_owned),
         once_only: false,
+        agent: None,
     }
 }
 

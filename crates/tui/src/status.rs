@@ -78,6 +78,10 @@ impl Status {
                     self.used = usage.total_input().saturating_add(usage.output);
                 }
             }
+            Event::Session(SessionEvent::Agent(event)) => {
+                let cost = event.usage().and_then(|(_, cost)| cost);
+                self.cost_usd += cost.unwrap_or_default();
+            }
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
                 self.used = *after;
                 self.compaction = Some(Compaction {

@@ -204,6 +204,11 @@ impl Transcript {
                 text,
                 how: GoalCompletion::Command,
             } => self.goal_reached(seq, text),
+            SessionEvent::Agent(event) => {
+                if let Some(line) = event.line() {
+                    self.note(seq, Tone::Dim, &line);
+                }
+            }
             SessionEvent::Title { .. } | SessionEvent::Goal { .. } => {}
         }
     }
@@ -228,6 +233,17 @@ impl Transcript {
                 }
                 if let Some(reminder) = message.fragment(FragmentSource::Reminder) {
                     self.note(seq, Tone::Dim, reminder);
+                }
+                let results = message
+                    .fragments()
+                    .filter(|part| part.source == FragmentSource::Child);
+                let names: Vec<String> = results.filter_map(|part| part.label.clone()).collect();
+                if !names.is_empty() {
+                    self.note(
+                        seq,
+                        Tone::Dim,
+                        &format!("Results of agents: {}.", names.join(", ")),
+                    );
                 }
                 let text = message.user_text();
                 if !text.is_empty() || !images.is_empty() {

@@ -27,6 +27,7 @@ const ONLY_BASE: Siblings = Siblings::BaseAnd(&[]);
 /// Not `core`: the simulated model must not share a mistake with our own client.
 const FOR_SIM: Siblings = Siblings::Only(&["windlass-yaml"]);
 const FOR_CHECKPOINT: Siblings = Siblings::BaseAnd(&["windlass-sandbox"]);
+const FOR_WORKTREE: Siblings = Siblings::Only(&["windlass-checkpoint", "windlass-sandbox"]);
 const FOR_TOOLS: Siblings = Siblings::BaseAnd(&[
     "windlass-sandbox",
     "windlass-shell",
@@ -47,6 +48,8 @@ const FOR_HOST: Siblings = Siblings::BaseAnd(&[
     "windlass-sandbox",
     "windlass-shell",
     "windlass-checkpoint",
+    "windlass-worktree",
+    "windlass-yaml",
     "windlass-service",
     "windlass-store",
     // The embedded simulated model.
@@ -65,6 +68,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/shell",      package: "windlass-shell",      product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/sandbox",    package: "windlass-sandbox",    product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/checkpoint", package: "windlass-checkpoint", product: FOR_CHECKPOINT, tests: Siblings::Any },
+    Member { folder: "crates/worktree",   package: "windlass-worktree",   product: FOR_WORKTREE, tests: Siblings::Any },
     Member { folder: "crates/tools",      package: "windlass-tools",      product: FOR_TOOLS, tests: Siblings::Any },
     Member { folder: "crates/mcp",        package: "windlass-mcp",        product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/store",      package: "windlass-store",      product: ONLY_BASE, tests: Siblings::Any },

@@ -330,3 +330,27 @@ impl ContextCommand {
         }
     }
 }
+
+/// Text at the end of `windlass agents --help`.
+pub(crate) const AGENTS_HELP: &str = "\
+Agents are sessions that a model starts for a task with the tool `agent`. Each line shows the number and the name of an
+agent, its state, its turns, tokens and cost, and its task. In a session, /agents steers, stops, resumes and merges them.
+
+Examples:
+  windlass agents                     the last trees of agents
+  windlass agents 0197a1b2-c3d4       the agents of one session
+  windlass agents --running --json    agents that run now, for programs
+  windlass --resume SESSION           attach to an agent that has ended";
+
+/// Options of `windlass agents`.
+#[derive(Debug, Args)]
+pub(crate) struct AgentsOptions {
+    /// Only the agents below this session
+    pub(crate) session: Option<String>,
+    /// Only agents that have not ended
+    #[arg(long)]
+    pub(crate) running: bool,
+    /// Print a JSON array
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -91,6 +91,12 @@ impl Style {
             Event::Session(SessionEvent::GoalCompleted { text, .. }) => {
                 self.note(&format!("Goal reached: {}", cut(text, GOAL)));
             }
+            Event::Session(SessionEvent::Agent(event)) => {
+                event
+                    .line()
+                    .iter()
+                    .for_each(|line| self.note(&format!("  · {line}")));
+            }
             _ => {}
         }
     }

@@ -30,6 +30,8 @@ struct Way {
     drive: fn(Run),
     /// True if a person is there, who is asked.
     is_attended: bool,
+    /// True if a sub-agent makes the call.
+    is_child: bool,
 }
 
 /// All ways in.
@@ -39,18 +41,28 @@ const WAYS: &[Way] = &[
         arguments: &["exec", "go"],
         drive: exec,
         is_attended: false,
+        is_child: false,
+    },
+    Way {
+        name: "sub-agent",
+        arguments: &["exec", "go"],
+        drive: exec,
+        is_attended: false,
+        is_child: true,
     },
     Way {
         name: "plain lines",
         arguments: &["--plain"],
         drive: lines,
         is_attended: false,
+        is_child: false,
     },
     Way {
         name: "terminal",
         arguments: &[],
         drive: terminal,
         is_attended: true,
+        is_child: false,
     },
 ];
 
@@ -126,7 +138,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(attack: &Attack) -> Self {
+    fn new(attack: &Attack, way: &Way) -> Self {
         let outside = elsewhere();
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -136,7 +148,13 @@ impl Scene {
         };
         let arguments: Value = serde_json::from_str(&fill(&attack.arguments.to_string())).unwrap();
         let call = Reply::call(attack.tool, arguments);
-        let (sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("done")]);
+        let mut replies = vec![call, Reply::text("done")];
+        if way.is_child {
+            let spawn = json!({ "task": "go", "type": "coder", "isolation": "none" });
+            replies.insert(0, Reply::call("agent", spawn));
+            replies.push(Reply::text("done"));
+        }
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
         let put = |path: PathBuf, text: &str| {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
@@ -355,7 +373,7 @@ fn no_call_gets_through() {
                 if attack.is_open_to_watched && way.is_attended {
                     continue;
                 }
-                let scene = Scene::new(attack);
+                let scene = Scene::new(attack, way);
                 scene.run(way, &[]);
                 let name = format!("{}: {}", way.name, attack.name);
                 assert!(scene.sim.count() >= 1, "{name}: the call was made");
@@ -374,9 +392,11 @@ fn each_attack_works_without_its_guard() {
             // No setting opens these.
             continue;
         }
-        let scene = Scene::new(&attack);
-        scene.run(&WAYS[0], OPEN);
-        assert!(scene.shows(&attack.sign), "{}", attack.name);
+        for way in WAYS.iter().filter(|way| way.name == "exec" || way.is_child) {
+            let scene = Scene::new(&attack, way);
+            scene.run(way, OPEN);
+            assert!(scene.shows(&attack.sign), "{}: {}", way.name, attack.name);
+        }
     }
 }
 

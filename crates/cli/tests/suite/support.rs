@@ -78,7 +78,8 @@ fn check_sequence(events: &[Value], output: &Output) {
 }
 
 pub(super) fn is_live(event: &Value) -> bool {
-    ["delta", "tool_output", "status", "compacting"].contains(&event["type"].as_str().unwrap_or_default())
+    ["delta", "tool_output", "status", "compacting", "subagent"]
+        .contains(&event["type"].as_str().unwrap_or_default())
 }
 
 /// Checks the order: per iteration reasoning, text, then four events per call; one terminal event, at the

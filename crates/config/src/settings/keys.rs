@@ -3,6 +3,7 @@
 //! Adding a key means adding an entry; everything else follows from it.
 
 mod agent;
+mod agents;
 mod checkpoints;
 mod context;
 mod memory;
@@ -50,6 +51,7 @@ pub(super) struct Section {
 pub(super) static SECTIONS: &[&Section] = &[
     &top::SECTION,
     &agent::SECTION,
+    &agents::SECTION,
     &tools::SECTION,
     &retry::SECTION,
     &timeouts::SECTION,

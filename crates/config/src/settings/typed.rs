@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_core::dispatch::Execution;
+use windlass_core::log::AgentLimits;
 use windlass_core::permission::Mode;
 use windlass_core::turn::OnMaxIterations;
 use windlass_providers::{Effort, Wire};
@@ -38,6 +39,27 @@ pub struct AgentSettings {
     pub screen: ScreenSettings,
     /// Settings of goals.
     pub goal: GoalSettings,
+    /// Settings of sub-agents.
+    pub children: ChildSettings,
+}
+
+/// SUB-3, SUB-5: limits of sub-agents, and the tools that they do not get.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ChildSettings {
+    /// Limits of a tree.
+    pub limits: AgentLimits,
+    /// Deadline of a run that names none.
+    pub deadline: Duration,
+    /// Time without an event after which the parent is told.
+    pub silence: Duration,
+    /// Type of a sub-agent whose type is not named.
+    pub default_type: Option<String>,
+    /// Model of a sub-agent whose type names none; the parent's if `None`.
+    pub model: Option<String>,
+    /// Tools that no sub-agent gets.
+    pub denied_tools: Vec<String>,
+    /// Tools that a sub-agent at the greatest depth does not get.
+    pub leaf_denied_tools: Vec<String>,
 }
 
 /// GOAL-1, GOAL-2: tracking of a session's goal.

@@ -1,5 +1,5 @@
-//! The content that trust is bound to: every file below `.windlass`, and the project's files that its tools
-//! name.
+//! The content that trust is bound to: every file below `.windlass`, the project's files that its tools name, and
+//! its agent types for other agents.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,6 +14,14 @@ use windlass_sandbox::sha256_hex;
 use windlass_tools::declared::{Declarations, Source};
 
 use crate::folders::Project;
+
+/// SUB-7: folders of other agents with types of agents, below the project's root.
+pub const FOREIGN_AGENTS: [&str; 4] = [
+    ".claude/agents",
+    ".codex/agents",
+    ".opencode/agent",
+    ".opencode/agents",
+];
 
 const MAX_FILES: usize = 1_000;
 const MAX_BYTES: usize = 10_000_000;
@@ -53,6 +61,11 @@ impl Snapshot {
         let opened = rustix::fs::open(&folder, FLAGS, Mode::empty());
         let opened = opened.map_err(|error| refused(&own, error))?;
         reader.entry(opened, &own, 0)?;
+        for name in FOREIGN_AGENTS {
+            if let Ok(opened) = rustix::fs::open(project.root.join(name), FLAGS, Mode::empty()) {
+                reader.entry(opened, Path::new(name), 0)?;
+            }
+        }
         for program in programs(project, &reader.files)? {
             reader.program(&program)?;
         }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Envelope, Event, Waiting};
+use super::{AgentEvent, Envelope, Event, Waiting};
 use crate::id::{CallId, SessionId};
 use crate::json::{lenient, lenient_option};
 use crate::message::Message;
@@ -99,6 +99,15 @@ struct Answered {
     details: Option<Value>,
 }
 
+#[derive(Deserialize)]
+struct Nested {
+    agent: SessionId,
+    number: u32,
+    name: String,
+    depth: u8,
+    event: Box<Event>,
+}
+
 fn from_text(text: &str) -> Result<Event, serde_json::Error> {
     let Kind { r#type } = serde_json::from_str(text)?;
     match r#type.as_str() {
@@ -109,6 +118,23 @@ fn from_text(text: &str) -> Result<Event, serde_json::Error> {
         "queue" => {
             let Queued { messages, steers } = serde_json::from_str(text)?;
             Ok(Event::Waiting(Waiting::Queue { messages, steers }))
+        }
+        "subagent" => {
+            let Nested {
+                agent,
+                number,
+                name,
+                depth,
+                event,
+            } = serde_json::from_str(text)?;
+            let nested = AgentEvent::Subagent {
+                agent,
+                number,
+                name,
+                depth,
+                event,
+            };
+            Ok(nested.into_event())
         }
         "tool_call" => {
             let Called { call_id, name, args } = serde_json::from_str(text)?;

@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    AdmittedCall, AnswerAction, CLOSING_LIMIT, CallAction, CallHook, CompactionHook, Hook, PermissionAction,
-    SessionClosing, SessionHook, SessionOpening, TurnAction, TurnEnd, TurnHook,
+    AdmittedCall, AnswerAction, CLOSING_LIMIT, CallAction, CallHook, ChildAction, CompactionHook, Hook,
+    PermissionAction, SessionClosing, SessionHook, SessionOpening, TurnAction, TurnEnd, TurnHook,
 };
 use crate::clock::Clock;
 use crate::event::Event;
-use crate::log::SessionInfo;
+use crate::log::{AgentRow, SessionInfo};
 use crate::message::{Fragment, Message};
 use crate::middleware::{Flow, IterationView, Stage, Verdict};
 use crate::permission::Proposal;
@@ -299,6 +299,31 @@ impl Hooks {
             warnings.extend(failure(hook, ended.unwrap_or_else(late)));
         }
         warnings
+    }
+
+    /// Notifies the hooks that a sub-agent is about to start. Returns warnings about hooks that failed or did not
+    /// answer.
+    pub async fn child_started(&self, clock: &dyn Clock, child: &AgentRow) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for (hook, follower) in self.sessions() {
+            let started = limited(clock, hook, follower.child_started(child)).await;
+            warnings.extend(started.map_or_else(Some, |started| failure(hook, started)));
+        }
+        warnings
+    }
+
+    /// Asks the hooks, the last one first, about a sub-agent that ended. The first that wants it to continue decides.
+    /// Warnings name hooks that did not answer.
+    pub async fn child_ended(&self, clock: &dyn Clock, child: &AgentRow) -> (ChildAction, Vec<String>) {
+        let mut warnings = Vec::new();
+        for (hook, follower) in self.sessions().rev() {
+            match limited(clock, hook, follower.child_ended(child)).await {
+                Ok(ChildAction::Accept) => {}
+                Ok(more @ ChildAction::Continue(_)) => return (more, warnings),
+                Err(late) => warnings.push(late),
+            }
+        }
+        (ChildAction::Accept, warnings)
     }
 }
 

@@ -208,3 +208,74 @@ async fn other_hooks_do_not_follow_sessions() {
     let found = open_and_close(&hooks, &CancellationToken::new()).await;
     assert!(found.iter().all(|(warnings, _)| warnings.is_empty()));
 }
+
+/// A hook that sends sub-agents back to work.
+struct Insistent(&'static str);
+
+impl Hook for Insistent {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn session(&self) -> Option<&dyn SessionHook> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl SessionHook for Insistent {
+    async fn child_started(&self, child: &AgentRow) -> Result<(), String> {
+        Err(format!("no room for {}", child.title()))
+    }
+
+    async fn child_ended(&self, child: &AgentRow) -> ChildAction {
+        ChildAction::Continue(format!("{}: check {}", self.0, child.title()))
+    }
+}
+
+fn child() -> AgentRow {
+    AgentRow {
+        session: "c".into(),
+        family: crate::log::AgentFamily {
+            root: "s".into(),
+            parent: "s".into(),
+            call: None,
+            number: 2,
+            depth: 1,
+        },
+        job: crate::log::AgentJob {
+            name: "scout".to_owned(),
+            ..crate::log::AgentJob::default()
+        },
+        status: crate::log::AgentStatus::default(),
+        budget: crate::log::AgentBudget::default(),
+        spent: crate::log::AgentBudget::default(),
+        created_at: Timestamp(1),
+        ended_at: None,
+        seen_at: Timestamp(1),
+    }
+}
+
+/// LOOP-18: hooks follow sub-agents: an error at the start is a warning, and the last hook that wants a sub-agent to
+/// continue decides; one that does not answer is reported, and the result is accepted.
+#[tokio::test(start_paused = true)]
+async fn hooks_follow_sub_agents() {
+    let clock = TokioClock(Instant::now());
+    let hooks = Hooks::new().with(Insistent("a")).with(Insistent("b")).with(Other);
+    let warnings = hooks.child_started(&clock, &child()).await;
+    assert_eq!(
+        warnings,
+        [
+            "the hook `a` failed: no room for 2 scout",
+            "the hook `b` failed: no room for 2 scout"
+        ]
+    );
+    let (action, warnings) = hooks.child_ended(&clock, &child()).await;
+    assert_eq!(action, ChildAction::Continue("b: check 2 scout".to_owned()));
+    assert!(warnings.is_empty());
+    let (hooks, _log) = followers(Does::Nothing);
+    assert_eq!(
+        hooks.child_ended(&clock, &child()).await,
+        (ChildAction::Accept, Vec::new())
+    );
+}

@@ -6,9 +6,10 @@
 //! | a group of a channel | `agent:<agent>:<channel>:group:<group>` |
 //! | a sub-agent started by an agent | `agent:<agent>:subagent:<uuid>` |
 //! | a sub-agent started by a sub-agent, `n` levels down | `agent:<agent>:subagent:<uuid>:depth:<n>` |
+//! | a sub-agent `n` levels down, with the key or the id of the session above | `agent:<id>:sub:<n>:<parent>` |
 //!
 //! Each key has one spelling. `<agent>` consists of letters, digits, `_`, `-` and `.`; `<channel>` consists
-//! of lowercase letters, digits, `_` and `-`, and is not `subagent`; `<group>` is the rest of the key, in the
+//! of lowercase letters, digits, `_` and `-`, and is not `subagent` or `sub`; `<group>` is the rest of the key, in the
 //! channel's own naming, colons included.
 
 use std::fmt;
@@ -31,8 +32,19 @@ pub struct SessionKey {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Route {
     Main,
-    Group { channel: String, group: String },
-    SubAgent { id: Uuid, depth: u8 },
+    Group {
+        channel: String,
+        group: String,
+    },
+    SubAgent {
+        id: Uuid,
+        depth: u8,
+    },
+    /// A sub-agent below the session with this key or id.
+    Sub {
+        depth: u8,
+        parent: String,
+    },
 }
 
 /// Reason a text is not a session key.
@@ -71,6 +83,22 @@ impl SessionKey {
         }
     }
 
+    /// Returns the key of a sub-agent. `parent` is the key of the session above, or its id.
+    ///
+    /// # Errors
+    /// Fails if the id or the parent cannot be part of a key, or the depth is 0.
+    pub fn sub(id: &str, depth: u8, parent: &str) -> Result<Self, SessionKeyError> {
+        format!("agent:{id}:sub:{depth}:{parent}").parse()
+    }
+
+    /// Returns the key or the id of the session above; `None` unless the key contains it.
+    pub fn parent(&self) -> Option<&str> {
+        match &self.route {
+            Route::Sub { parent, .. } => Some(parent),
+            _ => None,
+        }
+    }
+
     /// Returns the agent's name.
     pub fn agent(&self) -> &str {
         &self.agent
@@ -80,7 +108,7 @@ impl SessionKey {
     pub fn depth(&self) -> u8 {
         match self.route {
             Route::Main | Route::Group { .. } => 0,
-            Route::SubAgent { depth, .. } => depth,
+            Route::SubAgent { depth, .. } | Route::Sub { depth, .. } => depth,
         }
     }
 }
@@ -91,6 +119,7 @@ impl fmt::Display for SessionKey {
         match &self.route {
             Route::Main => f.write_str("main"),
             Route::Group { channel, group } => write!(f, "{channel}:group:{group}"),
+            Route::Sub { depth, parent } => write!(f, "sub:{depth}:{parent}"),
             Route::SubAgent { id, depth: 1 } => write!(f, "subagent:{}", id.hyphenated()),
             Route::SubAgent { id, depth } => write!(f, "subagent:{}:depth:{depth}", id.hyphenated()),
         }
@@ -131,7 +160,7 @@ fn parse(text: &str) -> Result<SessionKey, String> {
         .ok_or("it does not start with `agent:`")?;
     let (agent, rest) = rest
         .split_once(':')
-        .ok_or("the agent must be followed by `:main`, `:<channel>:group:<group>` or `:subagent:<uuid>`")?;
+        .ok_or("the agent must be followed by `:main`, `:<channel>:group:<group>`, `:subagent:<uuid>` or `:sub:<depth>:<parent>`")?;
     let in_agent = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
     if agent.is_empty() || !agent.chars().all(in_agent) {
         return Err("an agent's name consists of letters, digits, `_`, `-` and `.`".to_owned());
@@ -144,6 +173,7 @@ fn parse(text: &str) -> Result<SessionKey, String> {
             ));
         }
         Some(("subagent", rest)) => subagent(rest)?,
+        Some(("sub", rest)) => sub(rest)?,
         Some((channel, rest)) => group(channel, rest)?,
     };
     Ok(SessionKey {
@@ -183,6 +213,23 @@ fn subagent(rest: &str) -> Result<Route, String> {
         return Err(format!("`{id}` is not written as a lowercase UUID with hyphens"));
     }
     Ok(Route::SubAgent { id: parsed, depth })
+}
+
+fn sub(rest: &str) -> Result<Route, String> {
+    let (number, parent) = rest
+        .split_once(':')
+        .ok_or("a sub-agent must be written as `sub:<depth>:<key of the session above>`")?;
+    let depth = number.parse::<u8>().ok().filter(|depth| *depth >= 1);
+    let depth = depth
+        .filter(|depth| depth.to_string() == number)
+        .ok_or_else(|| format!("`{number}` is not a depth from 1 to 255"))?;
+    if parent.is_empty() || parent.chars().any(char::is_control) {
+        return Err("the key of the session above is empty or contains control characters".to_owned());
+    }
+    Ok(Route::Sub {
+        depth,
+        parent: parent.to_owned(),
+    })
 }
 
 fn deeper(text: &str) -> Result<u8, String> {

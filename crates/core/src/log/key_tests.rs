@@ -15,6 +15,9 @@ fn keys_are_read_and_printed() {
         ("agent:main:main:group:x".to_owned(), 0),
         (format!("agent:main:subagent:{UUID}"), 1),
         (format!("agent:main:subagent:{UUID}:depth:3"), 3),
+        (format!("agent:{UUID}:sub:1:agent:main:main"), 1),
+        (format!("agent:{UUID}:sub:2:agent:x:sub:1:agent:main:main"), 2),
+        (format!("agent:x:sub:1:{UUID}"), 1),
     ];
     for (text, depth) in cases {
         let key: SessionKey = text.parse().unwrap();
@@ -37,6 +40,10 @@ fn other_texts_are_told_why() {
         ("agent:a:chat:room:x", "the channel must be followed by"),
         ("agent:a:chat:group:", "the group has no name"),
         ("agent:a:chat:group:x\ny", "control characters"),
+        ("agent:a:sub:1", "must be written as `sub:<depth>"),
+        ("agent:a:sub:0:x", "not a depth from 1"),
+        ("agent:a:sub:01:x", "not a depth from 1"),
+        ("agent:a:sub:1:", "is empty"),
         (
             "agent:a:subagent:group:x",
             "the sub-agent may only be followed by",
@@ -69,8 +76,9 @@ proptest! {
         let mut keys = vec![
             SessionKey::main(&agent).unwrap(),
             SessionKey::subagent(&agent, &id, depth).unwrap(),
+            SessionKey::sub(&agent, depth, &group).unwrap(),
         ];
-        if channel != "subagent" {
+        if channel != "subagent" && channel != "sub" {
             keys.push(SessionKey::group(&agent, &channel, &group).unwrap());
         }
         for key in &keys {

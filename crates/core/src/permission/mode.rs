@@ -79,6 +79,21 @@ impl Mode {
         }
     }
 
+    /// SUB-3: returns the stricter of two modes. A mode in which nobody is asked is stricter than one in which
+    /// somebody is.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        let rank = |mode: Self| match mode {
+            Self::Plan => 0,
+            Self::Unattended => 1,
+            Self::Ask => 2,
+            Self::Edits => 3,
+            Self::Auto => 4,
+            Self::Full => 5,
+        };
+        if rank(other) < rank(self) { other } else { self }
+    }
+
     /// Returns the mode that a permission mode of Claude Code means: like [`Mode::from_str`], but `default` asks
     /// before every write.
     ///
@@ -106,6 +121,24 @@ impl FromStr for Mode {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// SUB-3: a sub-agent gets the stricter of two modes, whichever comes first.
+    #[test]
+    fn the_stricter_mode_counts() {
+        let strict = [
+            Mode::Plan,
+            Mode::Unattended,
+            Mode::Ask,
+            Mode::Edits,
+            Mode::Auto,
+            Mode::Full,
+        ];
+        for (place, mode) in strict.into_iter().enumerate() {
+            for other in strict.into_iter().skip(place) {
+                assert_eq!((mode.stricter(other), other.stricter(mode)), (mode, mode));
+            }
+        }
+    }
 
     /// SAFE-11: every mode has its name, earlier names and those of other agents are understood, and Claude's
     /// `default` asks.

@@ -41,6 +41,16 @@ impl ToolSet {
         }
     }
 
+    /// Keeps the tools with these names, in their order.
+    pub fn retain(&mut self, is_kept: impl Fn(&str) -> bool) {
+        let tools = std::mem::take(self).tools;
+        for tool in tools {
+            if is_kept(&tool.spec().name) {
+                self.insert(tool);
+            }
+        }
+    }
+
     /// Returns the tool called `name`.
     pub fn get(&self, name: &str) -> Option<&Arc<dyn AnyTool>> {
         self.by_name.get(name).and_then(|&index| self.tools.get(index))

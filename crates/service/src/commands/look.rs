@@ -40,7 +40,10 @@ impl CommandContext<'_> {
 
     /// OBS-3: returns the wait chain of the turn; empty if none runs.
     pub(super) fn why(&self) -> Vec<Wait> {
-        if self.is_busy { self.sink.why() } else { Vec::new() }
+        match self.is_busy {
+            true => self.service().chain(&self.info.id, 0),
+            false => Vec::new(),
+        }
     }
 
     async fn overview(&mut self) -> Result<Overview, ClientError> {

@@ -2,7 +2,8 @@
 
 use super::complete::Complete;
 use super::{
-    Command, Said, Stop, Then, checkpoint, context, cost, goal, help, model, rewind, session, status, why,
+    Command, Said, Stop, Then, agents, checkpoint, context, cost, goal, help, model, rewind, session, status,
+    why,
 };
 
 #[rustfmt::skip]
@@ -82,6 +83,14 @@ pub(super) static COMMANDS: &[Command] = &[
         help: "Mark the goal as reached; your next message is a new one",
         complete: Complete::Nothing,
         run: |cx, words| Box::pin(goal::done(cx, words)),
+    },
+    Command {
+        name: "agents",
+        aliases: &["agent"],
+        arguments: "[list | types | show N | send N TEXT | stop N | resume N [TEXT] | merge N | discard N]",
+        help: "List the agents of this session; steer, stop or resume one, or merge its changes; N is a number or a name",
+        complete: Complete::Words(&["list", "types", "show", "send", "stop", "resume", "merge", "discard"]),
+        run: |cx, words| Box::pin(agents::agents(cx, words)),
     },
     Command {
         name: "shell",

@@ -2,16 +2,15 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::id::SessionId;
-use windlass_core::log::{Booking, LogError, Spent, SpentBy};
+use windlass_core::log::{Booking, LogError, SessionInfo, Spent, SpentBy};
 use windlass_core::model::Usage;
 
+use super::agents;
 use super::failure::told;
 use super::lease::signed;
 
-/// Maximum number of ancestors a cost is added to.
-const MAX_PARENTS: usize = 32;
-
-/// Books a call, and adds it to its session and to every session above that.
+/// Books a call, and adds it to its session. The sessions above it are not written: their totals are added up
+/// when they are read.
 pub(super) fn book(connection: &Connection, id: &SessionId, booking: &Booking) -> Result<(), LogError> {
     let usage = &booking.usage;
     connection
@@ -34,23 +33,22 @@ pub(super) fn book(connection: &Connection, id: &SessionId, booking: &Booking) -
             ])
         })
         .map_err(told)?;
-    let mut next = Some(id.as_str().to_owned());
-    for _ in 0..MAX_PARENTS {
-        let Some(session) = next else { break };
-        next = connection
-            .prepare_cached(
-                "UPDATE session SET prompt_tokens = prompt_tokens + ?2, completion_tokens = completion_tokens + ?3, \
-                 cost_usd = cost_usd + ?4 WHERE id = ?1 RETURNING parent",
-            )
-            .and_then(|mut update| {
-                let cost = booking.cost_usd.unwrap_or_default();
-                let values = params![session, signed(usage.total_input()), signed(usage.output), cost];
-                update.query_row(values, |row| row.get::<_, Option<String>>(0)).optional()
-            })
-            .map_err(told)?
-            .flatten();
-    }
-    Ok(())
+    let cost = booking.cost_usd.unwrap_or_default();
+    connection
+        .prepare_cached(
+            "UPDATE session SET prompt_tokens = prompt_tokens + ?2, completion_tokens = completion_tokens + ?3, \
+             cost_usd = cost_usd + ?4 WHERE id = ?1",
+        )
+        .and_then(|mut update| {
+            update.execute(params![
+                id.as_str(),
+                signed(usage.total_input()),
+                signed(usage.output),
+                cost
+            ])
+        })
+        .map_err(told)?;
+    agents::spend(connection, id, booking)
 }
 
 /// Returns the cost of one session and its descendants, or of all sessions.
@@ -92,4 +90,26 @@ pub(super) fn spent(
         })
         .map_err(told)?;
     rows.map(|row| row.map_err(told)).collect()
+}
+
+/// SES-8: adds the totals of all sessions below a session to its own.
+pub(super) fn add_children(connection: &Connection, info: &mut SessionInfo) -> Result<(), LogError> {
+    let below: Option<(i64, i64, f64)> = connection
+        .prepare_cached(
+            "WITH RECURSIVE below (id) AS (SELECT id FROM session WHERE parent = ?1 UNION \
+             SELECT session.id FROM session, below WHERE session.parent = below.id) \
+             SELECT sum(prompt_tokens), sum(completion_tokens), sum(cost_usd) FROM session \
+             WHERE id IN (SELECT id FROM below) HAVING count(*) > 0",
+        )
+        .and_then(|mut select| {
+            let sums = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+            select.query_row([info.id.as_str()], sums).optional()
+        })
+        .map_err(told)?;
+    if let Some((prompt, completion, cost)) = below {
+        info.totals.prompt_tokens += prompt.unsigned_abs();
+        info.totals.completion_tokens += completion.unsigned_abs();
+        info.totals.cost_usd += cost;
+    }
+    Ok(())
 }

@@ -6,16 +6,20 @@ use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals};
 
 use super::failure::told;
-use super::lease;
+use super::{books, lease};
 
 const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, prompt_tokens, \
     completion_tokens, context_tokens, cost_usd, summary, last_seq, created_at, updated_at";
 
 pub(super) fn get(connection: &Connection, id: &SessionId) -> Result<Option<SessionInfo>, LogError> {
-    connection
+    let mut found = connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1"))
         .and_then(|mut select| select.query_row([id.as_str()], info).optional())
-        .map_err(told)
+        .map_err(told)?;
+    if let Some(info) = &mut found {
+        books::add_children(connection, info)?;
+    }
+    Ok(found)
 }
 
 pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<SessionInfo>, LogError> {
@@ -41,7 +45,12 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
     let rows = select
         .query_map(params![place, called, children, used, limit], info)
         .map_err(told)?;
-    rows.map(|row| row.map_err(told)).collect()
+    rows.map(|row| {
+        let mut info = row.map_err(told)?;
+        books::add_children(connection, &mut info)?;
+        Ok(info)
+    })
+    .collect()
 }
 
 fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {

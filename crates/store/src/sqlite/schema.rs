@@ -152,6 +152,51 @@ CREATE INDEX attachment_address ON attachment (address);
 CREATE INDEX attachment_time ON attachment (time);
 ",
     ),
+    // Costs of children are added when a session is read.
+    Step::Sql(
+        "
+CREATE TABLE agent (
+  session        TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+  root           TEXT NOT NULL,
+  parent         TEXT NOT NULL,
+  call           TEXT,
+  number         INTEGER NOT NULL,
+  depth          INTEGER NOT NULL,
+  name           TEXT NOT NULL,
+  type           TEXT NOT NULL,
+  task           TEXT NOT NULL,
+  background     INTEGER NOT NULL,
+  wake           INTEGER NOT NULL,
+  place          TEXT NOT NULL,
+  worktree       TEXT,
+  state          TEXT NOT NULL,
+  reason         TEXT,
+  waiting_on     TEXT,
+  result         TEXT,
+  delivered      INTEGER NOT NULL DEFAULT 0,
+  budget_tokens  INTEGER,
+  budget_cost    REAL,
+  budget_turns   INTEGER,
+  budget_seconds INTEGER,
+  tokens         INTEGER NOT NULL DEFAULT 0,
+  cost_usd       REAL NOT NULL DEFAULT 0,
+  turns          INTEGER NOT NULL DEFAULT 0,
+  run_ms         INTEGER NOT NULL DEFAULT 0,
+  created_at     INTEGER NOT NULL,
+  started_at     INTEGER NOT NULL,
+  ended_at       INTEGER,
+  seen_at        INTEGER NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX agent_root ON agent (root, number);
+CREATE INDEX agent_parent ON agent (parent, state, delivered);
+
+UPDATE session SET
+  prompt_tokens = (SELECT coalesce(sum(input + cache_read + cache_write), 0) FROM booking WHERE booking.session = session.id),
+  completion_tokens = (SELECT coalesce(sum(output), 0) FROM booking WHERE booking.session = session.id),
+  cost_usd = (SELECT coalesce(sum(cost_usd), 0) FROM booking WHERE booking.session = session.id)
+WHERE id IN (SELECT parent FROM session WHERE parent IS NOT NULL);
+",
+    ),
 ];
 
 /// Creates all tables in a new database.

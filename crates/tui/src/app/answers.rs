@@ -3,7 +3,7 @@
 use base64::Engine;
 use ratatui::text::Line;
 use windlass_api::{
-    Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, Message, OnBusy, Part,
+    AgentRow, Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, Message, OnBusy, Part,
     SessionId, SessionInfo, Timestamp, dollars, is_own_call, user_messages,
 };
 use windlass_core::text::count;
@@ -65,6 +65,7 @@ impl App {
             Done::Checkpoints(found) => self.list(Subject::Checkpoints, found, |found| checkpoints(&found)),
             Done::Changes(number, changes) => self.changes(number, changes),
             Done::Messages(found) => self.messages(found),
+            Done::Agents(found) => self.agents(found),
             Done::Began(Ok(info)) => self.go_to(info),
             Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::TakenBack(Some(message)) => self.write_again(&message.user_text(), images(&message)),
@@ -122,6 +123,18 @@ impl App {
             self.caches.said = texts.map(|(seq, message)| (seq, message.user_text())).collect();
         }
         self.list(Subject::Messages, found, |found| messages(&found));
+    }
+
+    /// SUB-8: shows the tree of agents.
+    fn agents(&mut self, found: Result<Vec<AgentRow>, ClientError>) {
+        let now = self.jobs.ports.clock.now();
+        if let Ok(rows) = &found {
+            let numbers = rows
+                .iter()
+                .map(|row| (row.session.to_string(), row.family.number));
+            self.caches.agents = numbers.collect();
+        }
+        self.list(Subject::Agents, found, |found| fleet(&found, now));
     }
 
     fn commanded(&mut self, line: &str, reply: Result<CommandReply, ClientError>) {
@@ -349,6 +362,37 @@ fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<R
         }
     };
     found.iter().filter(|info| !is_new(info)).map(row).collect()
+}
+
+/// Lists agents: their state and task, then turns, tokens, cost and tokens per minute.
+fn fleet(found: &[AgentRow], now: Timestamp) -> Vec<Row> {
+    let row = |agent: &AgentRow| {
+        let indent = "  ".repeat(usize::from(agent.family.depth.saturating_sub(1)));
+        let waits = agent.status.waiting_on.as_ref().map(|on| format!(" for {on}"));
+        let tokens = agent.spent.tokens.unwrap_or_default();
+        let until = agent.ended_at.unwrap_or(now).0;
+        let milliseconds = until.saturating_sub(agent.created_at.0).max(1);
+        let rate = match agent.status.state.is_active() {
+            true => format!("  {} tokens/min", tokens.saturating_mul(60_000) / milliseconds),
+            false => String::new(),
+        };
+        Row {
+            key: agent.session.to_string(),
+            text: format!(
+                "{indent}{}  {}{}  {}",
+                agent.title(),
+                agent.status.state,
+                waits.unwrap_or_default(),
+                one_line(&agent.job.task)
+            ),
+            detail: format!(
+                "{}  {tokens} tokens  {}{rate}",
+                count(agent.spent.turns.unwrap_or_default(), "turn"),
+                dollars(agent.spent.cost_usd.unwrap_or_default()),
+            ),
+        }
+    };
+    found.iter().map(row).collect()
 }
 
 fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {

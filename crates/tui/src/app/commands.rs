@@ -20,7 +20,7 @@ const LOCAL: &[(&str, &str, &str)] = &[
 ];
 
 /// Commands whose output opens in a pager.
-const READ: &[&str] = &["context", "cost", "permissions", "tools", "help"];
+const READ: &[&str] = &["agents", "context", "cost", "permissions", "tools", "help"];
 
 /// Commands of the terminal UI, for help and menus.
 pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
@@ -66,6 +66,11 @@ impl App {
             ("checkpoint" | "checkpoints", "") => {
                 self.overlay = Some(Box::new(Picker::loading(Subject::Checkpoints)));
                 self.jobs.checkpoints(&self.session.info.id);
+            }
+            ("agents", "") => {
+                self.overlay = Some(Box::new(Picker::loading(Subject::Agents)));
+                self.caches.shows_agents = true;
+                self.jobs.agents(&self.session.info.id);
             }
             ("rewind", "") => self.show_messages(),
             ("theme", name) => self.theme(name),
@@ -215,9 +220,13 @@ impl App {
     pub(super) fn step(&mut self, step: Step) {
         match step {
             Step::Stay => {}
-            Step::Close => self.overlay = None,
+            Step::Close => {
+                self.overlay = None;
+                self.caches.shows_agents = false;
+            }
             Step::Do(action) => {
                 self.overlay = None;
+                self.caches.shows_agents = false;
                 self.perform(action);
             }
             Step::Want(action) => self.perform(action),
@@ -248,7 +257,20 @@ impl App {
                 let text = format!("a turn is running: stop it with {key}, then choose again");
                 self.tell(Tone::Warn, &text);
             }
-            OverlayAction::Choose(Subject::Sessions, key) => {
+            OverlayAction::Choose(Subject::Agents, key) if self.session.is_busy => {
+                // The turn goes on while the user looks: agents are read, not entered.
+                self.jobs.command(&session, &format!("/agents show {key}"));
+            }
+            OverlayAction::ChooseOther(Subject::Agents, key) => {
+                self.jobs.command(&session, &format!("/agents stop {key}"));
+            }
+            OverlayAction::Steer(key) => {
+                let number = self.caches.agents.iter().find(|(id, _)| *id == key);
+                let number = number.map_or(key.clone(), |(_, number)| number.to_string());
+                self.composer
+                    .write_again(&format!("/agents send {number} "), Vec::new());
+            }
+            OverlayAction::Choose(Subject::Sessions | Subject::Agents, key) => {
                 self.jobs.begin(&session, Begin::Resume(SessionId::from(key)));
             }
             OverlayAction::ChooseOther(Subject::Sessions, key) => {
@@ -286,7 +308,9 @@ impl App {
     /// Requests the preview of a row.
     pub(super) fn look_at(&mut self, subject: Subject, key: &str) {
         match subject {
-            Subject::Sessions => self.jobs.session_preview(SessionId::from(key.to_owned())),
+            Subject::Sessions | Subject::Agents => {
+                self.jobs.session_preview(SessionId::from(key.to_owned()));
+            }
             Subject::Checkpoints => {
                 if let Ok(number) = key.parse() {
                     self.jobs.changes(&self.session.info.id, number);

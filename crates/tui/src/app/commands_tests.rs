@@ -182,3 +182,32 @@ async fn a_letter_with_ctrl_is_no_answer() {
     stage.answer("y").await;
     assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
 }
+
+/// SUB-8: `/agents` opens the fleet: each agent with its state, turns, tokens, cost and burn rate; keys attach, stop and
+/// steer the selected one.
+#[tokio::test]
+async fn the_fleet_has_a_screen() {
+    let mut stage = Stage::new(120, 24).await;
+    stage.keys("/agents <Enter>").await;
+    let screen = stage.screen();
+    for part in [
+        "Agents of this session",
+        "1 scout  running  find the bug",
+        "2 scout  done  write the tests",
+        "3 turns  1200 tokens",
+        "tokens/min",
+        "ctrl+s steer",
+    ] {
+        assert!(screen.contains(part), "{part}\n{screen}");
+    }
+    stage.calls();
+    stage.keys("<C-f>").await;
+    assert!(stage.calls().contains(&"command /agents stop agent-1".to_owned()));
+    stage.keys("/agents <Enter><Down><C-s>").await;
+    assert!(stage.screen().contains("/agents send 2 "), "{}", stage.screen());
+    stage.keys("<C-u>/agents <Enter><Enter>").await;
+    assert!(
+        stage.calls().iter().any(|call| call.contains("agent-1")),
+        "attached to the agent"
+    );
+}

@@ -13,7 +13,7 @@ use windlass_api::{
     Submission, Timestamp, UserReply, Wait,
 };
 use windlass_core::clock::Clock;
-use windlass_core::log::Totals;
+use windlass_core::log::{AgentBudget, AgentFamily, AgentJob, AgentRow, AgentState, AgentStatus, Totals};
 
 use super::stage::{entry, request, user};
 use super::*;
@@ -64,6 +64,38 @@ pub(super) fn info(id: &str, title: &str, last_seq: u64) -> SessionInfo {
         last_seq,
         created_at: Timestamp(0),
         updated_at: Timestamp(0),
+    }
+}
+
+fn agent(number: u32, state: AgentState, task: &str) -> AgentRow {
+    AgentRow {
+        session: SessionId::from(format!("agent-{number}")),
+        family: AgentFamily {
+            root: "s-0".into(),
+            parent: "s-0".into(),
+            call: None,
+            number,
+            depth: 1,
+        },
+        job: AgentJob {
+            name: "scout".to_owned(),
+            task: task.to_owned(),
+            ..AgentJob::default()
+        },
+        status: AgentStatus {
+            state,
+            ..AgentStatus::default()
+        },
+        budget: AgentBudget::default(),
+        spent: AgentBudget {
+            tokens: Some(1_200),
+            cost_usd: Some(0.25),
+            turns: Some(3),
+            seconds: None,
+        },
+        created_at: Timestamp(0),
+        ended_at: (!state.is_active()).then_some(Timestamp(60_000)),
+        seen_at: Timestamp(0),
     }
 }
 
@@ -173,6 +205,14 @@ impl Commands for Fake {
 
 #[async_trait]
 impl Records for Fake {
+    async fn agents(&self, _: &SessionId) -> Result<Vec<AgentRow>, ClientError> {
+        self.note("agents".to_owned());
+        Ok(vec![
+            agent(1, AgentState::Running, "find the bug"),
+            agent(2, AgentState::Done, "write the tests"),
+        ])
+    }
+
     async fn sessions(&self, find: &Find) -> Result<Vec<SessionInfo>, ClientError> {
         self.note(format!("sessions {}", find.words).trim_end().to_owned());
         Ok(vec![

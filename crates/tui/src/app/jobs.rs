@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::sync::mpsc;
 use windlass_api::{
-    Begin, CallId, Checkpoint, ClientError, CommandInfo, CommandReply, Entry, FileChange, Find, Message,
-    MessageId, Overview, Part, SessionId, SessionInfo, Submission, UserReply, Wait,
+    AgentRow, Begin, CallId, Checkpoint, ClientError, CommandInfo, CommandReply, Entry, FileChange, Find,
+    Message, MessageId, Overview, Part, SessionId, SessionInfo, Submission, UserReply, Wait,
 };
 
 use super::Ports;
@@ -46,6 +46,7 @@ pub(crate) enum Done {
     Checkpoints(Result<Vec<Checkpoint>, ClientError>),
     Changes(u64, Result<Vec<FileChange>, ClientError>),
     Messages(Result<Vec<Entry>, ClientError>),
+    Agents(Result<Vec<AgentRow>, ClientError>),
     Began(Result<SessionInfo, ClientError>),
     TakenBack(Option<Arc<Message>>),
     /// True if the session is open and its queued messages are being sent.
@@ -129,6 +130,13 @@ impl Jobs {
         let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
         self.start_of(Some(session.clone()), async move {
             Done::Overview(backend.overview(&session).await.map(Box::new))
+        });
+    }
+
+    pub(crate) fn agents(&self, session: &SessionId) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        self.start_of(Some(session.clone()), async move {
+            Done::Agents(backend.agents(&session).await)
         });
     }
 

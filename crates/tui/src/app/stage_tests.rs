@@ -383,6 +383,7 @@ pub(crate) fn request(call: &str, command: &str) -> Event {
         reasons: vec!["it destroys".to_owned()],
         preview: Some(command.to_owned()),
         once_only: false,
+        agent: None,
     })
 }
 

@@ -22,6 +22,8 @@ pub(crate) enum Subject {
     Themes,
     /// Providers to set up.
     Providers,
+    /// Sub-agents of the session.
+    Agents,
 }
 
 impl Subject {
@@ -32,6 +34,7 @@ impl Subject {
             Self::Messages => "Go back to an earlier message",
             Self::Themes => "Theme",
             Self::Providers => "Set up a model",
+            Self::Agents => "Agents of this session",
         }
     }
 
@@ -42,13 +45,14 @@ impl Subject {
                 "enter restore files to before it · ctrl+f files and conversation · esc back"
             }
             Self::Messages => "enter conversation and files · ctrl+f conversation only · esc back",
+            Self::Agents => "enter attach · ctrl+s steer · ctrl+f stop · type to search · esc back",
             Self::Themes | Self::Providers => "enter choose · type to search · esc back",
         }
     }
 
     /// True if rows have a preview.
     fn has_preview(self) -> bool {
-        matches!(self, Self::Sessions | Self::Checkpoints)
+        matches!(self, Self::Sessions | Self::Checkpoints | Self::Agents)
     }
 
     /// True if the backend searches, instead of filtering the rows here.
@@ -178,6 +182,11 @@ impl Overlay for Picker {
                 return self.key().map_or(Step::Stay, |key| {
                     Step::Do(OverlayAction::ChooseOther(self.subject, key))
                 });
+            }
+            KeyCode::Char('s') if control && self.subject == Subject::Agents => {
+                return self
+                    .key()
+                    .map_or(Step::Stay, |key| Step::Do(OverlayAction::Steer(key)));
             }
             KeyCode::Enter => {
                 return self.key().map_or(Step::Stay, |key| {

@@ -1,0 +1,45 @@
+//! Results of sub-agents, as the session's task sees them.
+
+use std::sync::Arc;
+
+use windlass_api::Event;
+use windlass_core::run::Inbox;
+
+use super::{Activity, SessionActor, Stay, not_stored};
+use crate::agents::{AgentInbox, results_message};
+
+impl SessionActor {
+    /// Returns the inbox of a turn: messages of the user, and results of sub-agents.
+    pub(super) fn inbox(&self) -> Arc<dyn Inbox> {
+        let sink = &self.sink;
+        let from = (sink.steering(), sink.deliveries());
+        Arc::new(AgentInbox::new(
+            &self.inner,
+            &self.info.id,
+            from,
+            &self.handle.family,
+        ))
+    }
+
+    /// Starts a turn with the results that are ready.
+    pub(super) async fn woken(&mut self) -> Activity {
+        let Some((message, agents)) = results_message(&self.inner, &self.info.id).await else {
+            return Activity::Idle;
+        };
+        let message = Arc::new(message);
+        self.sink.deliveries().expect(&message.id, agents);
+        let stop = self.handle.begin();
+        if let Err(error) = self.take(&message, None).await {
+            self.sink.tell_only(not_stored(&error));
+            self.stay = Stay::Closing;
+            return Activity::Idle;
+        }
+        self.turn(&message, stop).await
+    }
+
+    /// Records the end of a turn. The end of a sub-agent's run goes with it.
+    pub(super) async fn end_turn(&mut self, mut events: Vec<Event>) {
+        self.handle.family.close(&self.history, &mut events);
+        self.end(events).await;
+    }
+}
