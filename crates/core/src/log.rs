@@ -5,8 +5,9 @@
 //! adds entries.
 //!
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
-//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`Blobs`] and [`Preferences`] store the rest,
-//! [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
+//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`Slots`] and [`Deliveries`] belong to scheduled
+//! jobs, [`Blobs`] and [`Preferences`] store the rest, [`Lifecycle`] waits for the store itself. [`Store`] combines
+//! all of them.
 
 mod blob;
 mod exchange;
@@ -16,6 +17,7 @@ pub mod recall;
 mod recover;
 mod running;
 mod session;
+mod slots;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -28,6 +30,10 @@ pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::running::ended_commands;
 pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,
+};
+pub use self::slots::{
+    Claimed, Deliveries, Delivered, Delivery, DeliveryRecord, JobFacts, JobQuery, JobStanding, NewSlot, RunningSlot,
+    SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState, Slots,
 };
 use crate::clock::Timestamp;
 use crate::event::{Event, Placed};
@@ -257,9 +263,15 @@ pub trait Lifecycle: Send + Sync {
 }
 
 /// Every port of a store.
-pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle {}
+pub trait Store:
+    SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Slots + Deliveries + Lifecycle
+{
+}
 
-impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle> Store for T {}
+impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Slots + Deliveries + Lifecycle> Store
+    for T
+{
+}
 
 /// Reason data could not be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -14,6 +14,7 @@ mod opening;
 mod process;
 mod read;
 mod schema;
+mod slots;
 mod writer;
 
 use std::fs;
