@@ -66,7 +66,7 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 /// Prints a value as JSON.
-fn print_json(value: &impl serde::Serialize) -> Result<Exit, Problem> {
+pub(crate) fn print_json(value: &impl serde::Serialize) -> Result<Exit, Problem> {
     match serde_json::to_string_pretty(value) {
         Ok(text) => print_text(&text),
         Err(error) => Err(Problem::new(ProblemKind::Failed, error.to_string())),

@@ -13,6 +13,7 @@
 pub mod file;
 mod job;
 mod plan;
+mod report;
 mod schedule;
 mod scheduler;
 
@@ -22,6 +23,7 @@ pub use self::job::{
     Target,
 };
 pub use self::plan::{Plan, Step, plan, standing};
+pub use self::report::{JobLine, LastSlot, job_lines, job_list};
 pub use self::schedule::{Schedule, ScheduleError, Slot, duration, duration_text};
 pub use self::scheduler::{
     CommandEnd, Courier, JobReport, JobRunner, PromptRun, RunEnd, Scheduler, SchedulerPorts, query,
