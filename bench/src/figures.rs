@@ -1,6 +1,7 @@
 //! The figures, grouped by the runs they need.
 
 mod context;
+mod cron;
 mod deltas;
 mod iterations;
 mod large;
@@ -38,12 +39,14 @@ pub(crate) enum Group {
     Sessions,
     /// Preparing a request at the start of a conversation and deep in it.
     Context,
+    /// A simulated year of scheduled jobs.
+    Cron,
     /// The terminal UI, compared with others.
     Terminal,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -53,6 +56,7 @@ impl Group {
         Self::Undo,
         Self::Sessions,
         Self::Context,
+        Self::Cron,
         Self::Terminal,
     ];
 
@@ -67,6 +71,7 @@ impl Group {
             Self::Undo => Ok([undo::measure(lab)?, large::measure(lab)?].concat()),
             Self::Sessions => sessions::measure(lab),
             Self::Context => context::measure(lab),
+            Self::Cron => cron::measure(lab),
             Self::Terminal => terminal::measure(lab),
         }
     }

@@ -12,6 +12,7 @@ mod suite {
     mod content;
     mod context;
     mod crash;
+    mod cron;
     mod defenses;
     mod egress;
     mod embed;

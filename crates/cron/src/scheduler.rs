@@ -216,6 +216,10 @@ impl Scheduler {
             (self.ports.tell)(format!("{error}\nthe jobs stay as they were before this change"));
         }
         let mut wake = Timestamp(u64::MAX);
+        if self.jobs.jobs().is_empty() && self.jobs.changed_at().is_none() {
+            // Most users have no jobs, and pay nothing for it.
+            return wake;
+        }
         for job in self.jobs.jobs().to_vec() {
             match self.step(&job).await {
                 Ok(next) => {

@@ -8,6 +8,7 @@ mod checkpoint;
 mod complete;
 mod context;
 mod cost;
+mod cron;
 mod defined;
 mod goal;
 mod help;

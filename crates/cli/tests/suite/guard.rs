@@ -47,6 +47,12 @@ const WAYS: &[Way] = &[
         is_attended: false,
     },
     Way {
+        name: "scheduled job",
+        arguments: &["cron", "run", "guard"],
+        drive: exec,
+        is_attended: false,
+    },
+    Way {
         name: "terminal",
         arguments: &[],
         drive: terminal,
@@ -158,6 +164,11 @@ impl Scene {
              description: x, category: write, cmd: sh, args: [spoil.sh] }\n",
         );
         put(workspace.home().join("config/tools.yaml"), &tools);
+        let job = format!(
+            "[jobs.guard]\nschedule = \"@yearly\"\nprompt = \"go\"\nfolder = {:?}\nallowed_tools = [\"*\"]\n",
+            workspace.path()
+        );
+        put(workspace.home().join("config/cron.toml"), &job);
         symlink(outside.path(), workspace.path().join("away")).unwrap();
         symlink(outside.path().join("new.txt"), workspace.path().join("dangling")).unwrap();
         Self {
