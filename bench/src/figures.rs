@@ -2,6 +2,7 @@
 
 mod agents;
 mod context;
+mod cron;
 mod deltas;
 mod iterations;
 mod large;
@@ -44,12 +45,14 @@ pub(crate) enum Group {
     Sessions,
     /// Preparing a request at the start of a conversation and deep in it.
     Context,
+    /// A simulated year of scheduled jobs.
+    Cron,
     /// The terminal UI, compared with others.
     Terminal,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -61,6 +64,7 @@ impl Group {
         Self::Worktree,
         Self::Sessions,
         Self::Context,
+        Self::Cron,
         Self::Terminal,
     ];
 
@@ -77,6 +81,7 @@ impl Group {
             Self::Worktree => worktree::measure(lab),
             Self::Sessions => sessions::measure(lab),
             Self::Context => context::measure(lab),
+            Self::Cron => cron::measure(lab),
             Self::Terminal => terminal::measure(lab),
         }
     }

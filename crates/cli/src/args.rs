@@ -1,5 +1,6 @@
 //! Command-line arguments of `windlass`.
 
+mod cron;
 mod kept;
 mod lab;
 
@@ -8,6 +9,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::permission::Mode;
 
+use self::cron::CRON_HELP;
+pub(crate) use self::cron::{CronAddOptions, CronCommand};
 use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
 pub(crate) use self::kept::{
     AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
@@ -116,6 +119,12 @@ pub(crate) enum Command {
     Lab {
         #[command(subcommand)]
         command: LabCommand,
+    },
+    /// Run prompts and commands on a schedule
+    #[command(after_help = CRON_HELP)]
+    Cron {
+        #[command(subcommand)]
+        command: CronCommand,
     },
     /// Maintain the session database
     #[command(after_help = DB_HELP)]

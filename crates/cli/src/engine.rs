@@ -19,7 +19,7 @@ use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
 /// Maximum time for child processes to end before Windlass exits anyway.
-const LAST_CALL: Duration = Duration::from_secs(3);
+pub(crate) const LAST_CALL: Duration = Duration::from_secs(3);
 
 /// Maximum number of live events buffered for a front end that is drawing: a second of a fast model.
 const BUFFER: usize = 16_384;
@@ -151,12 +151,17 @@ impl Engine {
         })
     }
 
-    /// Ends every session and process. Deletes those of the given sessions that were never used.
-    pub(crate) async fn stop(self, unused: &[&SessionId]) {
+    /// Ends every session of this engine. Other engines in this process, and their processes, go on.
+    pub(crate) async fn close(&self) {
         self.backend.close().await;
         if let Some(recorder) = &self.recorder {
             recorder.close().await;
         }
+    }
+
+    /// Ends every session and process. Deletes those of the given sessions that were never used.
+    pub(crate) async fn stop(self, unused: &[&SessionId]) {
+        self.close().await;
         for session in unused {
             session_choice::drop_unused(&*self.keeper.store, session).await;
         }

@@ -9,6 +9,7 @@ use windlass_core::log::Preferences;
 use windlass_service::{ModelSwitch, Service};
 
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
+use crate::cron::InSession;
 use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exec::flags;
 use crate::exit::Exit;
@@ -70,7 +71,12 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         recorder: lines.recorder.clone(),
     };
     let preferences: Arc<dyn Preferences> = Arc::clone(&keeper.store) as _;
+    let store = Arc::clone(&keeper.store);
     let engine = Engine::start(&settings, &lines.models, plan, keeper).await?;
+    // A session that is not saved has a store of its own, without the slots of jobs.
+    let jobs = keeps
+        .then(|| InSession::start(&store, &options.settings))
+        .flatten();
     let scene = Scene {
         backend: &engine.backend,
         session: &engine.session,
@@ -86,6 +92,9 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         keeps,
     };
     let spoken = front_end(&scene, front.full_screen).await;
+    if let Some(jobs) = jobs {
+        jobs.stop().await;
+    }
     let begun = engine.session.id.clone();
     let last = spoken.as_ref().ok().map(|spoken| spoken.session.clone());
     let new = engine.past.is_none().then_some(&begun);

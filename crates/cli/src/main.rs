@@ -8,6 +8,7 @@ mod agents;
 mod args;
 mod asking;
 mod connect;
+mod cron;
 mod db;
 mod demo;
 mod desktop;
@@ -126,6 +127,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         }
         Command::Replay(options) => replay::replay(&options).await,
         Command::Lab { command } => lab::command(command).await,
+        Command::Cron { command } => cron::command(command).await,
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,

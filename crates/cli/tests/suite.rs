@@ -13,6 +13,7 @@ mod suite {
     mod content;
     mod context;
     mod crash;
+    mod cron;
     mod defenses;
     mod egress;
     mod embed;

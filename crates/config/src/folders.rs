@@ -15,6 +15,9 @@ const TOOLS_FILE: &str = "tools.yaml";
 /// Name of the file with API keys, only in the user's folder.
 const KEYS_FILE: &str = "keys.toml";
 
+/// Name of the file with scheduled jobs, only in the user's folder.
+const JOBS_FILE: &str = "cron.toml";
+
 /// Name of the folder with commands, in the user's folder and in a project's.
 const COMMANDS_FOLDER: &str = "commands";
 
@@ -121,6 +124,11 @@ impl Folders {
     /// Path of the user's tools file, which need not exist.
     pub fn user_tools(&self) -> PathBuf {
         self.config.join(TOOLS_FILE)
+    }
+
+    /// Path of the user's scheduled jobs, which need not exist.
+    pub fn jobs_file(&self) -> PathBuf {
+        self.config.join(JOBS_FILE)
     }
 
     /// Path of the user's commands folder, which need not exist.

@@ -5,8 +5,9 @@
 //! adds entries.
 //!
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
-//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents, [`Blobs`] and [`Preferences`] store the rest,
-//! [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
+//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents, [`Slots`] and
+//! [`Deliveries`] belong to scheduled jobs, [`Blobs`] and [`Preferences`] store the rest, [`Lifecycle`] waits for
+//! the store itself. [`Store`] combines all of them.
 
 mod agents;
 mod blob;
@@ -17,6 +18,7 @@ pub mod recall;
 mod recover;
 mod running;
 mod session;
+mod slots;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -33,6 +35,10 @@ pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::running::ended_commands;
 pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,
+};
+pub use self::slots::{
+    Claimed, Delivered, Deliveries, Delivery, DeliveryRecord, JobFacts, JobQuery, JobStanding, NewSlot,
+    RunningSlot, SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState, Slots,
 };
 use crate::clock::Timestamp;
 use crate::event::{Event, Placed};
@@ -263,12 +269,31 @@ pub trait Lifecycle: Send + Sync {
 
 /// Every port of a store.
 pub trait Store:
-    SessionLog + Sessions + Ledger + AgentLedger + Blobs + Preferences + Exchanges + Lifecycle
+    SessionLog
+    + Sessions
+    + Ledger
+    + AgentLedger
+    + Blobs
+    + Preferences
+    + Exchanges
+    + Slots
+    + Deliveries
+    + Lifecycle
 {
 }
 
-impl<T: SessionLog + Sessions + Ledger + AgentLedger + Blobs + Preferences + Exchanges + Lifecycle> Store
-    for T
+impl<
+    T: SessionLog
+        + Sessions
+        + Ledger
+        + AgentLedger
+        + Blobs
+        + Preferences
+        + Exchanges
+        + Slots
+        + Deliveries
+        + Lifecycle,
+> Store for T
 {
 }
 

@@ -235,6 +235,11 @@ impl ContextParts {
         }
     }
 
+    /// Returns the store of the session.
+    pub fn store(&self) -> Option<Arc<dyn Store>> {
+        self.books.store.clone()
+    }
+
     /// Restores the state of an earlier process from the conversation, and the pins.
     pub fn restore(&self, history: &[Arc<Message>], pins: &[String]) {
         *self.pins.lock().unwrap_or_else(PoisonError::into_inner) = pins.to_vec();

@@ -19,5 +19,6 @@ pub mod models;
 pub mod prompt;
 pub mod sandbox_access;
 mod sandbox_ahead;
+mod scheduled_jobs;
 pub mod settings_reload;
 pub mod tool_catalog;

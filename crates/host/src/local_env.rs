@@ -15,7 +15,8 @@ use windlass_core::tool::{AnyTool, Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
     CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
-    OutputCompressor, Permissions, SessionEnv, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    OutputCompressor, Permissions, ScheduledJobs, SessionEnv, Titles, ToolInfo, TurnPlan, TurnStart,
+    UserCommand,
 };
 use windlass_tools::TodoList;
 
@@ -33,6 +34,7 @@ use crate::models::Models;
 use crate::prompt::{AGENT_PROMPT, REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::sandbox_access::SandboxAccess;
 use crate::sandbox_ahead::SandboxAhead;
+use crate::scheduled_jobs::UserJobs;
 use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use windlass_config::environment;
@@ -428,6 +430,11 @@ impl Permissions for LocalEnv {
 impl EnvFacts for LocalEnv {
     fn environment(&self) -> Option<String> {
         Some(crate::prompt::environment(&self.calls.execution.cwd))
+    }
+
+    fn jobs(&self) -> Option<Arc<dyn ScheduledJobs>> {
+        let store = self.context.store()?;
+        Some(Arc::new(UserJobs { store }))
     }
 
     fn titles(&self) -> Option<Arc<dyn Titles>> {

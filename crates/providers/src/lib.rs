@@ -57,9 +57,11 @@ pub mod retry;
 pub mod sse;
 pub mod tokens;
 pub mod transport;
+mod webhook;
 pub mod wire;
 
 pub use self::provider::{ConfigError, HttpProvider, ProviderConfig};
 pub use self::retry::RetryPolicy;
 pub use self::transport::{Transport, TransportLimits, install_tls};
+pub use self::webhook::post_webhook;
 pub use self::wire::{Effort, Quirks, Wire};

@@ -9,6 +9,7 @@ mod checkpoint;
 mod complete;
 mod context;
 mod cost;
+mod cron;
 mod defined;
 mod goal;
 mod help;

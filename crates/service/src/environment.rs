@@ -125,6 +125,11 @@ pub trait EnvFacts {
         Hooks::new()
     }
 
+    /// Returns the scheduled jobs of the user; `None` if there can be none.
+    fn jobs(&self) -> Option<Arc<dyn ScheduledJobs>> {
+        None
+    }
+
     /// Returns the source of the model that writes titles; `None` leaves the start of the first message.
     fn titles(&self) -> Option<Arc<dyn Titles>> {
         None
@@ -369,6 +374,16 @@ pub struct TurnPlan {
     pub outputs: Option<Arc<dyn Outputs>>,
     /// Warnings for the user, shown before the turn.
     pub notices: Vec<String>,
+}
+
+/// Shows the scheduled jobs of the user.
+#[async_trait]
+pub trait ScheduledJobs: Send + Sync {
+    /// Returns the jobs as text for people: schedules, last and next slots.
+    ///
+    /// # Errors
+    /// Fails with the reason if the jobs or the store cannot be read.
+    async fn text(&self) -> Result<String, String>;
 }
 
 /// Provides the model that writes titles.

@@ -56,8 +56,8 @@ use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
     AgentCopies, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, MergedCopy,
-    ModelChoice, ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, SessionHost, Titles,
-    ToolInfo, TurnPlan, TurnStart, UserCommand,
+    ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory, SessionHost,
+    Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionHandle;

@@ -15,6 +15,7 @@ mod opening;
 mod process;
 mod read;
 mod schema;
+mod slots;
 mod writer;
 
 use std::fs;

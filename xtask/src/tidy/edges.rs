@@ -54,6 +54,8 @@ const FOR_HOST: Siblings = Siblings::BaseAnd(&[
     "windlass-store",
     // The embedded simulated model.
     "windlass-sim",
+    // The jobs that `/cron` shows.
+    "windlass-cron",
 ]);
 
 /// The table to edit when a crate is added, from the bottom up: a crate comes after those it uses.
@@ -74,6 +76,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/store",      package: "windlass-store",      product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/service",    package: "windlass-service",    product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/lab",        package: "windlass-lab",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/cron",       package: "windlass-cron",       product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/config",     package: "windlass-config",     product: FOR_CONFIG, tests: Siblings::Any },
     Member { folder: "crates/host",       package: "windlass-host",       product: FOR_HOST, tests: Siblings::Any },
     Member { folder: "crates/tui",        package: "windlass-tui",        product: ONLY_BASE, tests: Siblings::Any },

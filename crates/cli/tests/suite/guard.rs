@@ -58,6 +58,13 @@ const WAYS: &[Way] = &[
         is_child: false,
     },
     Way {
+        name: "scheduled job",
+        arguments: &["cron", "run", "guard"],
+        drive: exec,
+        is_attended: false,
+        is_child: false,
+    },
+    Way {
         name: "terminal",
         arguments: &[],
         drive: terminal,
@@ -176,6 +183,11 @@ impl Scene {
              description: x, category: write, cmd: sh, args: [spoil.sh] }\n",
         );
         put(workspace.home().join("config/tools.yaml"), &tools);
+        let job = format!(
+            "[jobs.guard]\nschedule = \"@yearly\"\nprompt = \"go\"\nfolder = {:?}\nallowed_tools = [\"*\"]\n",
+            workspace.path()
+        );
+        put(workspace.home().join("config/cron.toml"), &job);
         symlink(outside.path(), workspace.path().join("away")).unwrap();
         symlink(outside.path().join("new.txt"), workspace.path().join("dangling")).unwrap();
         Self {

@@ -2,8 +2,8 @@
 
 use super::complete::Complete;
 use super::{
-    Command, Said, Stop, Then, agents, checkpoint, context, cost, goal, help, model, rewind, session, status,
-    why,
+    Command, Said, Stop, Then, agents, checkpoint, context, cost, cron, goal, help, model, rewind, session,
+    status, why,
 };
 
 #[rustfmt::skip]
@@ -145,6 +145,14 @@ pub(super) static COMMANDS: &[Command] = &[
         help: "Show the content of the next request, or why requests missed the provider's cache; pin or evict a row",
         complete: Complete::Words(&["show", "ledger", "pin", "evict"]),
         run: |cx, words| Box::pin(context::context(cx, words)),
+    },
+    Command {
+        name: "cron",
+        aliases: &[],
+        arguments: "",
+        help: "List the scheduled jobs: their last and next slots",
+        complete: Complete::Nothing,
+        run: |cx, words| Box::pin(cron::cron(cx, words)),
     },
     Command {
         name: "tools",

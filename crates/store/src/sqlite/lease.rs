@@ -162,7 +162,7 @@ pub(super) fn holder(
 /// has not ended.
 ///
 /// An owner has the form `host/pid/start/id`; for any other form, only the term counts.
-fn lives(owner: &str, until: i64, now: Timestamp) -> bool {
+pub(super) fn lives(owner: &str, until: i64, now: Timestamp) -> bool {
     let within_term = until > signed(now.0);
     let mut parts = owner.split('/');
     let (Some(host), Some(pid), Some(start)) = (parts.next(), parts.next(), parts.next()) else {

@@ -197,6 +197,53 @@ UPDATE session SET
 WHERE id IN (SELECT parent FROM session WHERE parent IS NOT NULL);
 ",
     ),
+    Step::Sql(
+        "
+CREATE TABLE cron_job (
+  job        TEXT PRIMARY KEY,
+  definition TEXT NOT NULL,
+  since      INTEGER NOT NULL,
+  failures   INTEGER NOT NULL DEFAULT 0,
+  retry_at   INTEGER,
+  disabled   TEXT
+) STRICT;
+
+CREATE TABLE cron_slot (
+  job        TEXT NOT NULL,
+  slot       INTEGER NOT NULL,
+  cause      TEXT NOT NULL,
+  state      TEXT NOT NULL,
+  session    TEXT,
+  owner      TEXT,
+  until      INTEGER NOT NULL,
+  attempts   INTEGER NOT NULL,
+  started_at INTEGER NOT NULL,
+  ended_at   INTEGER,
+  cost_usd   REAL NOT NULL DEFAULT 0,
+  detail     TEXT NOT NULL DEFAULT '',
+  output     TEXT NOT NULL DEFAULT '',
+  PRIMARY KEY (job, slot)
+) STRICT;
+CREATE INDEX cron_slot_running ON cron_slot (job) WHERE state = 'running';
+CREATE INDEX cron_slot_time ON cron_slot (slot);
+
+CREATE TABLE cron_delivery (
+  id       INTEGER PRIMARY KEY,
+  job      TEXT NOT NULL,
+  slot     INTEGER NOT NULL,
+  target   TEXT NOT NULL,
+  body     TEXT NOT NULL,
+  state    TEXT NOT NULL DEFAULT 'waiting',
+  attempts INTEGER NOT NULL DEFAULT 0,
+  next_at  INTEGER NOT NULL,
+  owner    TEXT,
+  detail   TEXT NOT NULL DEFAULT '',
+  FOREIGN KEY (job, slot) REFERENCES cron_slot (job, slot) ON DELETE CASCADE
+) STRICT;
+CREATE INDEX cron_delivery_slot ON cron_delivery (job, slot);
+CREATE INDEX cron_delivery_next ON cron_delivery (next_at) WHERE state = 'waiting';
+",
+    ),
 ];
 
 /// Creates all tables in a new database.
