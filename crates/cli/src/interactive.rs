@@ -8,8 +8,8 @@ use windlass_api::{Connections, SessionInfo};
 use windlass_core::log::Preferences;
 use windlass_service::{ModelSwitch, Service};
 
-use crate::cron::InSession;
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
+use crate::cron::InSession;
 use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exec::flags;
 use crate::exit::Exit;
@@ -74,7 +74,9 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let store = Arc::clone(&keeper.store);
     let engine = Engine::start(&settings, &lines.models, plan, keeper).await?;
     // A session that is not saved has a store of its own, without the slots of jobs.
-    let jobs = keeps.then(|| InSession::start(&store, &options.settings)).flatten();
+    let jobs = keeps
+        .then(|| InSession::start(&store, &options.settings))
+        .flatten();
     let scene = Scene {
         backend: &engine.backend,
         session: &engine.session,

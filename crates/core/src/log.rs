@@ -32,8 +32,8 @@ pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,
 };
 pub use self::slots::{
-    Claimed, Deliveries, Delivered, Delivery, DeliveryRecord, JobFacts, JobQuery, JobStanding, NewSlot, RunningSlot,
-    SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState, Slots,
+    Claimed, Delivered, Deliveries, Delivery, DeliveryRecord, JobFacts, JobQuery, JobStanding, NewSlot,
+    RunningSlot, SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState, Slots,
 };
 use crate::clock::Timestamp;
 use crate::event::{Event, Placed};
@@ -268,8 +268,8 @@ pub trait Store:
 {
 }
 
-impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Slots + Deliveries + Lifecycle> Store
-    for T
+impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Slots + Deliveries + Lifecycle>
+    Store for T
 {
 }
 

@@ -37,7 +37,11 @@ impl std::fmt::Display for JobFileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (index, JobProblem { place, key, message }) in self.problems.iter().enumerate() {
             let line = if index == 0 { "" } else { "\n" };
-            let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
+            let key = if key.is_empty() {
+                String::new()
+            } else {
+                format!("{key}: ")
+            };
             write!(f, "{line}{place}: {key}{message}")?;
         }
         Ok(())
@@ -135,7 +139,11 @@ impl JobSet {
 }
 
 fn modified(found: &std::fs::Metadata) -> Option<Timestamp> {
-    let since = found.modified().ok()?.duration_since(std::time::UNIX_EPOCH).ok()?;
+    let since = found
+        .modified()
+        .ok()?
+        .duration_since(std::time::UNIX_EPOCH)
+        .ok()?;
     u64::try_from(since.as_millis()).ok().map(Timestamp)
 }
 

@@ -201,7 +201,12 @@ impl fmt::Display for Target {
 impl CronJob {
     /// Returns everything that decides about the slots of the job, as text. A change starts a new count of slots.
     pub fn definition(&self) -> String {
-        format!("{} | {} | {}", self.schedule.text(), self.schedule.zone(), self.enabled)
+        format!(
+            "{} | {} | {}",
+            self.schedule.text(),
+            self.schedule.zone(),
+            self.enabled
+        )
     }
 
     /// Returns the key of the session in which all runs are.

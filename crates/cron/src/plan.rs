@@ -79,7 +79,10 @@ struct Due {
 pub fn plan(job: &CronJob, facts: &JobFacts, now: Timestamp) -> Plan {
     let mut steps: Vec<Step> = facts.running.iter().filter_map(|run| lost(job, run)).collect();
     let alive = facts.running.iter().filter(|run| run.is_alive).count();
-    let continued = steps.iter().filter(|step| matches!(step, Step::Continue(_))).count();
+    let continued = steps
+        .iter()
+        .filter(|step| matches!(step, Step::Continue(_)))
+        .count();
     let due = due(job, facts, now);
     let plan = |steps: Vec<Step>| Plan {
         steps,
@@ -98,7 +101,11 @@ pub fn plan(job: &CronJob, facts: &JobFacts, now: Timestamp) -> Plan {
     let running = alive + continued;
     if let Some(earlier) = due.earlier {
         let is_queued = running > 0 && job.policy.overlap == Overlap::Queue;
-        let state = if is_queued { SlotState::SkippedOverlap } else { SlotState::Missed };
+        let state = if is_queued {
+            SlotState::SkippedOverlap
+        } else {
+            SlotState::Missed
+        };
         steps.push(record(earlier, state, due.told(job)));
     }
     if running > 0 && job.policy.overlap == Overlap::Queue {
@@ -113,22 +120,40 @@ pub fn plan(job: &CronJob, facts: &JobFacts, now: Timestamp) -> Plan {
 fn decide(job: &CronJob, facts: &JobFacts, (slot, running): (Timestamp, usize), now: Timestamp) -> Step {
     if let Some(retry_at) = facts.standing.retry_at.filter(|retry_at| now < *retry_at) {
         let until = job.schedule.local(retry_at);
-        let detail = format!("{} failed runs in a row: no run before {until}", facts.standing.failures);
+        let detail = format!(
+            "{} failed runs in a row: no run before {until}",
+            facts.standing.failures
+        );
         return record(slot, SlotState::SkippedBackoff, detail);
     }
     let left = job.limits.max_cost_per_day_usd.map(|most| most - facts.spent_usd);
-    if let Some(most) = job.limits.max_cost_per_day_usd.filter(|_| left.is_some_and(|left| left <= 0.0)) {
+    if let Some(most) = job
+        .limits
+        .max_cost_per_day_usd
+        .filter(|_| left.is_some_and(|left| left <= 0.0))
+    {
         let detail = format!("${:.4} of ${most:.2} for the day are spent", facts.spent_usd);
         return record(slot, SlotState::SkippedBudget, detail);
     }
-    let most = if job.policy.overlap == Overlap::Parallel { MAX_PARALLEL } else { 1 };
+    let most = if job.policy.overlap == Overlap::Parallel {
+        MAX_PARALLEL
+    } else {
+        1
+    };
     if running >= most {
-        let detail = if most == 1 { "the previous run has not ended".to_owned() } else { format!("{running} runs have not ended") };
+        let detail = if most == 1 {
+            "the previous run has not ended".to_owned()
+        } else {
+            format!("{running} runs have not ended")
+        };
         return record(slot, SlotState::SkippedOverlap, detail);
     }
     let late = lateness(job, facts, slot, now);
     if late > GRACE && is_too_late(job, slot, late) {
-        let detail = format!("no Windlass was running in time; the policy is `{}`", job.policy.missed);
+        let detail = format!(
+            "no Windlass was running in time; the policy is `{}`",
+            job.policy.missed
+        );
         return record(slot, SlotState::Missed, detail);
     }
     let budget_usd = match (job.limits.max_cost_usd, left) {
@@ -136,7 +161,11 @@ fn decide(job: &CronJob, facts: &JobFacts, (slot, running): (Timestamp, usize), 
         (run, left) => run.or(left),
     };
     let whole = Duration::from_secs(late.as_secs());
-    let detail = if late > GRACE { format!("{} late", duration_text(whole)) } else { String::new() };
+    let detail = if late > GRACE {
+        format!("{} late", duration_text(whole))
+    } else {
+        String::new()
+    };
     Step::Run {
         slot,
         detail,
@@ -270,7 +299,10 @@ pub fn standing(
     }
     let failures = before.failures.saturating_add(1);
     let is_over = job.policy.disable_after > 0 && failures >= job.policy.disable_after;
-    let reason = format!("{failures} runs in a row failed; `windlass cron enable {}` starts it again", job.id);
+    let reason = format!(
+        "{failures} runs in a row failed; `windlass cron enable {}` starts it again",
+        job.id
+    );
     let standing = JobStanding {
         failures,
         retry_at: Some(Timestamp(now.0 + pause(failures))),

@@ -56,7 +56,14 @@ fn running(slot: &str, is_alive: bool, attempts: u32) -> RunningSlot {
 
 /// Formats the steps of a plan, one line each.
 fn steps(job: &CronJob, facts: &JobFacts, now: &str) -> Vec<String> {
-    let local = |slot: Timestamp| job.schedule.local(slot).chars().skip(5).take(11).collect::<String>();
+    let local = |slot: Timestamp| {
+        job.schedule
+            .local(slot)
+            .chars()
+            .skip(5)
+            .take(11)
+            .collect::<String>()
+    };
     let plan = plan(job, facts, at(now));
     assert!(plan.wake > at(now), "it wakes later");
     plan.steps
@@ -80,7 +87,10 @@ fn a_slot_runs_once() {
     let job = job(DAILY);
     let mut facts = since("2026-05-01T12:00:00Z");
     assert_eq!(steps(&job, &facts, "2026-05-02T08:59:59Z"), [""; 0]);
-    assert_eq!(plan(&job, &facts, at("2026-05-02T08:59:59Z")).wake, at("2026-05-02T09:00:00Z"));
+    assert_eq!(
+        plan(&job, &facts, at("2026-05-02T08:59:59Z")).wake,
+        at("2026-05-02T09:00:00Z")
+    );
     assert_eq!(steps(&job, &facts, "2026-05-02T09:00:00Z"), ["run 05-02 09:00"]);
     facts.last = Some((at("2026-05-02T09:00:00Z"), SlotState::Ran));
     assert_eq!(steps(&job, &facts, "2026-05-02T09:00:01Z"), [""; 0]);
@@ -96,11 +106,31 @@ fn missed_slots_follow_the_policy() {
     for (policy, now, expected) in [
         ("", "2026-05-02T20:00:00Z", vec!["run 05-02 09:00 11h late"]),
         ("", "2026-05-02T21:30:00Z", vec!["missed 05-02 09:00"]),
-        ("missed = \"skip\"", "2026-05-02T09:00:59Z", vec!["run 05-02 09:00"]),
-        ("missed = \"skip\"", "2026-05-02T09:02:00Z", vec!["missed 05-02 09:00"]),
-        ("missed = \"once\"", "2026-05-06T08:00:00Z", vec!["missed 05-04 09:00", "run 05-05 09:00 23h late"]),
-        ("missed = \"once within 2h\"", "2026-05-02T11:00:00Z", vec!["run 05-02 09:00 2h late"]),
-        ("missed = \"once within 2h\"", "2026-05-04T11:01:00Z", vec!["missed 05-03 09:00", "missed 05-04 09:00"]),
+        (
+            "missed = \"skip\"",
+            "2026-05-02T09:00:59Z",
+            vec!["run 05-02 09:00"],
+        ),
+        (
+            "missed = \"skip\"",
+            "2026-05-02T09:02:00Z",
+            vec!["missed 05-02 09:00"],
+        ),
+        (
+            "missed = \"once\"",
+            "2026-05-06T08:00:00Z",
+            vec!["missed 05-04 09:00", "run 05-05 09:00 23h late"],
+        ),
+        (
+            "missed = \"once within 2h\"",
+            "2026-05-02T11:00:00Z",
+            vec!["run 05-02 09:00 2h late"],
+        ),
+        (
+            "missed = \"once within 2h\"",
+            "2026-05-04T11:01:00Z",
+            vec!["missed 05-03 09:00", "missed 05-04 09:00"],
+        ),
     ] {
         let job = job(&format!("{DAILY}{policy}"));
         assert_eq!(steps(&job, &facts, now), expected, "{policy} at {now}");
@@ -108,8 +138,13 @@ fn missed_slots_follow_the_policy() {
     // A machine that was off for a year counts no further than it has to.
     let often = job("schedule = \"every 1s\"\n");
     let steps = plan(&often, &since("2025-01-01T00:00:00Z"), at("2026-01-01T00:00:00Z")).steps;
-    let Step::Record { detail, .. } = &steps[0] else { panic!("{steps:?}") };
-    assert!(detail.starts_with("more than 10000 slots from 2025-01-01"), "{detail}");
+    let Step::Record { detail, .. } = &steps[0] else {
+        panic!("{steps:?}")
+    };
+    assert!(
+        detail.starts_with("more than 10000 slots from 2025-01-01"),
+        "{detail}"
+    );
 }
 
 /// CRON-4: overlap is skipped, queued or parallel, as the job says.
@@ -121,10 +156,16 @@ fn overlap_follows_the_policy() {
         ..since("2026-05-01T12:00:00Z")
     };
     let now = "2026-05-02T10:00:00Z";
-    assert_eq!(steps(&job(HOURLY), &facts(1), now), ["skipped_overlap 05-02 10:00"]);
+    assert_eq!(
+        steps(&job(HOURLY), &facts(1), now),
+        ["skipped_overlap 05-02 10:00"]
+    );
     let queue = job(&format!("{HOURLY}overlap = \"queue\""));
     assert_eq!(steps(&queue, &facts(1), now), [""; 0]);
-    assert_eq!(steps(&queue, &facts(1), "2026-05-02T12:00:00Z"), ["skipped_overlap 05-02 11:00"]);
+    assert_eq!(
+        steps(&queue, &facts(1), "2026-05-02T12:00:00Z"),
+        ["skipped_overlap 05-02 11:00"]
+    );
     // The run has ended late: the slot that waited is not late.
     let ended = JobFacts {
         last: Some((at("2026-05-02T11:00:00Z"), SlotState::SkippedOverlap)),
@@ -134,7 +175,10 @@ fn overlap_follows_the_policy() {
     assert_eq!(steps(&queue, &ended, "2026-05-02T12:55:00Z"), ["run 05-02 12:00"]);
     let parallel = job(&format!("{HOURLY}overlap = \"parallel\""));
     assert_eq!(steps(&parallel, &facts(3), now), ["run 05-02 10:00"]);
-    assert_eq!(steps(&parallel, &facts(MAX_PARALLEL), now), ["skipped_overlap 05-02 10:00"]);
+    assert_eq!(
+        steps(&parallel, &facts(MAX_PARALLEL), now),
+        ["skipped_overlap 05-02 10:00"]
+    );
 }
 
 /// CRON-3, LOOP-17: a run whose process ended is marked, and continued only if the job says so, a few times.
@@ -173,9 +217,15 @@ fn failures_delay_and_disable() {
         standing: standing.clone(),
         ..since("2026-05-02T08:59:55Z")
     };
-    assert_eq!(steps(&job, &facts(&before), "2026-05-02T09:00:00Z"), ["skipped_disabled 05-02 09:00"]);
+    assert_eq!(
+        steps(&job, &facts(&before), "2026-05-02T09:00:00Z"),
+        ["skipped_disabled 05-02 09:00"]
+    );
     let (paused, _) = standing(&job, &JobStanding::default(), SlotState::NeedsPerson, now);
-    assert_eq!(steps(&job, &facts(&paused), "2026-05-02T09:00:00Z"), ["skipped_backoff 05-02 09:00"]);
+    assert_eq!(
+        steps(&job, &facts(&paused), "2026-05-02T09:00:00Z"),
+        ["skipped_backoff 05-02 09:00"]
+    );
     let after = JobFacts {
         last: Some((at("2026-05-02T09:00:20Z"), SlotState::SkippedBackoff)),
         ..facts(&paused)
@@ -190,7 +240,10 @@ fn failures_delay_and_disable() {
 fn disabled_and_broke_jobs_say_why() {
     let off = job(&format!("{DAILY}enabled = false"));
     let mut facts = since("2026-05-01T12:00:00Z");
-    assert_eq!(steps(&off, &facts, "2026-05-02T09:00:00Z"), ["skipped_disabled 05-02 09:00"]);
+    assert_eq!(
+        steps(&off, &facts, "2026-05-02T09:00:00Z"),
+        ["skipped_disabled 05-02 09:00"]
+    );
     facts.last = Some((at("2026-05-02T09:00:00Z"), SlotState::SkippedDisabled));
     assert_eq!(steps(&off, &facts, "2026-05-03T09:00:00Z"), [""; 0]);
     let capped = job(&format!("{DAILY}max_cost_usd = 0.5\nmax_cost_per_day_usd = 2"));
@@ -198,10 +251,19 @@ fn disabled_and_broke_jobs_say_why() {
         spent_usd,
         ..since("2026-05-01T12:00:00Z")
     };
-    assert_eq!(steps(&capped, &spent(2.0), "2026-05-02T09:00:00Z"), ["skipped_budget 05-02 09:00"]);
+    assert_eq!(
+        steps(&capped, &spent(2.0), "2026-05-02T09:00:00Z"),
+        ["skipped_budget 05-02 09:00"]
+    );
     for (spent_usd, expected) in [(0.0, 0.5), (1.8, 0.2)] {
         let steps = plan(&capped, &spent(spent_usd), at("2026-05-02T09:00:00Z")).steps;
-        let Step::Run { budget_usd: Some(budget), .. } = steps[0] else { panic!("{steps:?}") };
+        let Step::Run {
+            budget_usd: Some(budget),
+            ..
+        } = steps[0]
+        else {
+            panic!("{steps:?}")
+        };
         assert!((budget - expected).abs() < 1e-9, "{budget}");
     }
 }
@@ -213,7 +275,10 @@ fn jitter_delays_within_its_limit() {
     let found = simulate(&job, at("2026-01-01T00:00:00Z"), at("2026-02-01T00:00:00Z"));
     assert_eq!(found.len(), 31 * 24 - 1);
     let delays: BTreeSet<u64> = found.iter().map(|slot| jitter(&job, *slot)).collect();
-    assert!(delays.len() > 700 && delays.iter().all(|delay| *delay < 20 * 60_000), "{delays:?}");
+    assert!(
+        delays.len() > 700 && delays.iter().all(|delay| *delay < 20 * 60_000),
+        "{delays:?}"
+    );
 }
 
 /// Runs a job through a time: looks at it whenever its plan says so, and returns the slots that ran.
@@ -227,7 +292,9 @@ fn simulate(job: &CronJob, from: Timestamp, to: Timestamp) -> Vec<Timestamp> {
     while now < to {
         let plan = plan(job, &facts, now);
         for step in plan.steps {
-            let Step::Run { slot, detail, .. } = step else { panic!("{step:?}") };
+            let Step::Run { slot, detail, .. } = step else {
+                panic!("{step:?}")
+            };
             assert_eq!(detail, "", "on time");
             facts.last = Some((slot, SlotState::Ran));
             ran.push(slot);
@@ -247,16 +314,24 @@ fn expected(form: usize, zone: &TimeZone, from: Instant, to: Instant) -> Vec<Tim
             let days = (0..370).map(|day| first.checked_add(day.days()).unwrap());
             let is_due = |date: &Date| form == 0 || date.weekday().to_monday_one_offset() <= 5;
             let (hour, minute) = if form == 0 { (2, 30) } else { (1, 45) };
-            days.filter(is_due).map(|date| moment(zone, date.at(hour, minute, 0, 0))).collect()
+            days.filter(is_due)
+                .map(|date| moment(zone, date.at(hour, minute, 0, 0)))
+                .collect()
         }
         form => {
             let step = if form == 2 { 60 } else { 30 };
             let minutes = (to.as_second() - from.as_second()) / 60;
             let instants = (0..=minutes).map(|minute| from.checked_add((minute * 60).seconds()).unwrap());
-            instants.filter(|time| zone.to_datetime(*time).minute() % step == 0).collect()
+            instants
+                .filter(|time| zone.to_datetime(*time).minute() % step == 0)
+                .collect()
         }
     };
-    times.into_iter().filter(is_within).map(|time| Timestamp(time.as_millisecond().unsigned_abs())).collect()
+    times
+        .into_iter()
+        .filter(is_within)
+        .map(|time| Timestamp(time.as_millisecond().unsigned_abs()))
+        .collect()
 }
 
 /// Returns the first moment at which a clock shows this wall time or, if it never does, a later one.
@@ -282,7 +357,12 @@ fn a_year_without_a_repeated_or_skipped_slot() {
             let job = job(&format!("schedule = \"{schedule}\"\ntimezone = \"{zone}\""));
             let found = simulate(&job, at(from), at(to));
             let expected = expected(form, &clock, from.parse().unwrap(), to.parse().unwrap());
-            assert!(found == expected, "{schedule} in {zone}: {} of {}", found.len(), expected.len());
+            assert!(
+                found == expected,
+                "{schedule} in {zone}: {} of {}",
+                found.len(),
+                expected.len()
+            );
         }
     }
 }

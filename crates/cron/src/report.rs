@@ -111,7 +111,10 @@ pub fn job_lines(lines: &[JobLine]) -> String {
         return "No scheduled jobs yet; `windlass cron add --help` shows how to add one.".to_owned();
     }
     let lines = lines.iter().map(|line| {
-        let mut text = format!("{}  {} ({})  {}", line.id, line.schedule, line.timezone, line.work);
+        let mut text = format!(
+            "{}  {} ({})  {}",
+            line.id, line.schedule, line.timezone, line.work
+        );
         match (&line.disabled, line.failures) {
             (Some(reason), _) => text.push_str(&format!("\n  disabled: {reason}")),
             (None, 0) => {}
@@ -119,7 +122,12 @@ pub fn job_lines(lines: &[JobLine]) -> String {
         }
         if let Some(last) = &line.last {
             let colon = if last.detail.is_empty() { "" } else { ": " };
-            text.push_str(&format!("\n  last: {}  {}{colon}{}", last.time, last.state.words(), last.detail));
+            text.push_str(&format!(
+                "\n  last: {}  {}{colon}{}",
+                last.time,
+                last.state.words(),
+                last.detail
+            ));
         }
         if !line.next.is_empty() {
             text.push_str(&format!("\n  next: {}", line.next.join(", ")));

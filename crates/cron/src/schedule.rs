@@ -21,7 +21,9 @@ const MAX_STEPS: usize = 20_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
     /// The text is no schedule.
-    #[error("`{text}` is not a schedule: {why}; expected a cron pattern such as `30 2 * * *`, `@daily`, `every 15m`, `daily at 09:00` or `weekdays at 09:00`")]
+    #[error(
+        "`{text}` is not a schedule: {why}; expected a cron pattern such as `30 2 * * *`, `@daily`, `every 15m`, `daily at 09:00` or `weekdays at 09:00`"
+    )]
     Invalid {
         /// The text.
         text: String,
@@ -155,7 +157,10 @@ impl Schedule {
         match &self.form {
             Form::Every(interval) => {
                 let after = i64::try_from(after.0).ok()?;
-                let next = after.div_euclid(*interval).checked_add(1)?.checked_mul(*interval)?;
+                let next = after
+                    .div_euclid(*interval)
+                    .checked_add(1)?
+                    .checked_mul(*interval)?;
                 Some((Timestamp(u64::try_from(next).ok()?), None))
             }
             Form::Flowing(cron) => {
@@ -195,9 +200,9 @@ impl Schedule {
         let clock = format!("{:02}:{:02}", wall.hour(), wall.minute());
         match self.zone.to_ambiguous_timestamp(wall).offset() {
             AmbiguousOffset::Unambiguous { .. } => None,
-            AmbiguousOffset::Fold { .. } => {
-                Some(format!("the clock goes back: {clock} comes twice, and the first one counts"))
-            }
+            AmbiguousOffset::Fold { .. } => Some(format!(
+                "the clock goes back: {clock} comes twice, and the first one counts"
+            )),
             AmbiguousOffset::Gap { .. } => {
                 let zoned = self.zoned(time)?;
                 Some(format!(
@@ -281,7 +286,11 @@ fn unknown_zone(name: &str) -> ScheduleError {
 }
 
 fn offset_text(seconds: i32) -> String {
-    let (sign, seconds) = if seconds < 0 { ('-', -seconds) } else { ('+', seconds) };
+    let (sign, seconds) = if seconds < 0 {
+        ('-', -seconds)
+    } else {
+        ('+', seconds)
+    };
     format!("{sign}{:02}:{:02}", seconds / 3600, seconds / 60 % 60)
 }
 

@@ -15,7 +15,11 @@ fn slots(schedule: &str, zone: &str, from: &str, count: usize) -> Vec<String> {
         let slot = schedule.next_slot(time).unwrap();
         time = slot.time;
         let note = slot.note.map(|note| format!(" ({note})"));
-        found.push(format!("{}{}", schedule.local(slot.time), note.unwrap_or_default()));
+        found.push(format!(
+            "{}{}",
+            schedule.local(slot.time),
+            note.unwrap_or_default()
+        ));
     }
     found
 }
@@ -81,7 +85,11 @@ fn wall_times_run_once_on_nights_when_the_clock_changes() {
             ],
         ),
     ] {
-        assert_eq!(slots(schedule, zone, from, expected.len()), expected, "{schedule} in {zone}");
+        assert_eq!(
+            slots(schedule, zone, from, expected.len()),
+            expected,
+            "{schedule} in {zone}"
+        );
     }
 }
 
@@ -107,7 +115,10 @@ fn frequent_patterns_follow_the_clock() {
     );
     let every = slots("every 90m", "Europe/Berlin", "2026-10-24T22:00:00Z", 3);
     assert_eq!(every[1], "2026-10-25 02:00:00 +02:00");
-    assert_eq!(every[2], "2026-10-25 02:30:00 +01:00 (the clock has gone back to +01:00)");
+    assert_eq!(
+        every[2],
+        "2026-10-25 02:30:00 +01:00 (the clock has gone back to +01:00)"
+    );
 }
 
 /// CRON-1: the readable forms stand for cron patterns.
@@ -125,8 +136,14 @@ fn readable_forms() {
         let found = |text: &str| slots(text, "UTC", "2026-01-01T10:00:00Z", 10);
         assert_eq!(found(text), found(pattern), "{text}");
     }
-    assert_eq!(slots("0 0 L 2 *", "UTC", "2028-01-01T00:00:00Z", 1), ["2028-02-29 00:00:00 +00:00"]);
-    assert_eq!(slots("*/20 * * * * *", "UTC", "2026-01-01T00:00:00Z", 1), ["2026-01-01 00:00:20 +00:00"]);
+    assert_eq!(
+        slots("0 0 L 2 *", "UTC", "2028-01-01T00:00:00Z", 1),
+        ["2028-02-29 00:00:00 +00:00"]
+    );
+    assert_eq!(
+        slots("*/20 * * * * *", "UTC", "2026-01-01T00:00:00Z", 1),
+        ["2026-01-01 00:00:20 +00:00"]
+    );
 }
 
 /// CRON-1: a mistake is reported with what is right.

@@ -36,8 +36,12 @@ pub trait JobRunner: Send + Sync {
     ///
     /// # Errors
     /// Fails with the reason if the command was refused or could not be started.
-    async fn command(&self, job: &CronJob, command: &str, cancel: &CancellationToken)
-    -> Result<CommandEnd, String>;
+    async fn command(
+        &self,
+        job: &CronJob,
+        command: &str,
+        cancel: &CancellationToken,
+    ) -> Result<CommandEnd, String>;
 
     /// Runs a prompt in a session that exists, with nobody to ask. Must return soon after `cancel`.
     async fn prompt(&self, run: PromptRun<'_>, cancel: &CancellationToken) -> RunEnd;
@@ -188,7 +192,9 @@ impl Scheduler {
         let now = self.ports.clock.now();
         let facts = self.facts(job, now).await?;
         let slot = (now, SlotCause::Manual);
-        let run = self.claim(job, &facts, slot, "started by hand", job.limits.max_cost_usd).await?;
+        let run = self
+            .claim(job, &facts, slot, "started by hand", job.limits.max_cost_usd)
+            .await?;
         let Some(run) = run else { return Ok(None) };
         let end = run.execute().await;
         delivery::deliver_all(&self.ports, &self.stop).await;
@@ -267,7 +273,11 @@ impl Scheduler {
                         (self.ports.tell)(format!("{}: {time}: {}: {}", job.id, state.words(), new.detail));
                     }
                 }
-                Step::Run { slot, detail, budget_usd } => {
+                Step::Run {
+                    slot,
+                    detail,
+                    budget_usd,
+                } => {
                     if self.runs.len() >= MAX_RUNS {
                         // The slot stays due, and is claimed when a run has ended.
                         return Ok(plan.wake);
@@ -329,7 +339,11 @@ impl Scheduler {
             return Ok(None);
         };
         let time = job.schedule.local(slot.0);
-        let note = if detail.is_empty() { String::new() } else { format!(" ({detail})") };
+        let note = if detail.is_empty() {
+            String::new()
+        } else {
+            format!(" ({detail})")
+        };
         (self.ports.tell)(format!("{}: {time}: started{note}", job.id));
         Ok(Some(JobRun {
             ports: self.ports.clone(),
@@ -374,14 +388,21 @@ impl Scheduler {
     }
 
     /// Continues a run whose process has ended, in its session.
-    async fn take_over(&mut self, job: &CronJob, facts: &JobFacts, lost: RunningSlot) -> Result<(), LogError> {
+    async fn take_over(
+        &mut self,
+        job: &CronJob,
+        facts: &JobFacts,
+        lost: RunningSlot,
+    ) -> Result<(), LogError> {
         let key = SlotKey {
             job: job.id.clone(),
             slot: lost.slot,
         };
         let until = until(job, self.ports.clock.now());
         let store = &self.ports.store;
-        let is_ours = store.take_over_slot(&key, &lost.owner, &self.ports.owner, until).await?;
+        let is_ours = store
+            .take_over_slot(&key, &lost.owner, &self.ports.owner, until)
+            .await?;
         if !is_ours {
             return Ok(());
         }

@@ -55,7 +55,11 @@ impl JobRunner for Actor {
         if self.hangs {
             cancel.cancelled().await;
         }
-        let state = if self.fails { SlotState::Failed } else { SlotState::Ran };
+        let state = if self.fails {
+            SlotState::Failed
+        } else {
+            SlotState::Ran
+        };
         RunEnd {
             state,
             detail: String::new(),
@@ -113,7 +117,12 @@ impl Scene {
         let path = self.path().join("cron.toml");
         std::fs::write(&path, text).unwrap();
         let now = std::time::UNIX_EPOCH + self.clock.elapsed();
-        std::fs::File::options().write(true).open(path).unwrap().set_modified(now).unwrap();
+        std::fs::File::options()
+            .write(true)
+            .open(path)
+            .unwrap()
+            .set_modified(now)
+            .unwrap();
     }
 
     fn wait(&self, milliseconds: u64) {
@@ -182,7 +191,12 @@ async fn one_winner_per_slot() {
     assert_eq!(slots.len(), 5);
     let newest = slots[0].session.clone().unwrap();
     let info = scene.store.get(&newest).await.unwrap().unwrap();
-    assert!(info.label.title.unwrap().starts_with("[cron] test - 2027-01-15 08:0"));
+    assert!(
+        info.label
+            .title
+            .unwrap()
+            .starts_with("[cron] test - 2027-01-15 08:0")
+    );
 }
 
 /// CRON-1: runs of a job with `session = "continue"` are in one session.
@@ -249,7 +263,10 @@ async fn an_interrupted_run_is_marked() {
 /// CRON-3, LOOP-17: a job that says so continues an interrupted run in its session, by one of several processes.
 #[tokio::test]
 async fn an_interrupted_run_is_continued_once() {
-    let scene = Scene::new(&format!("{EACH_MINUTE}on_interrupted = \"continue\""), Actor::default());
+    let scene = Scene::new(
+        &format!("{EACH_MINUTE}on_interrupted = \"continue\""),
+        Actor::default(),
+    );
     let session = lose(&scene).await;
     let runs: Vec<_> = (0..4)
         .map(|_| tokio::spawn(scene.scheduler(&windlass_store::owner()).run_due()))
@@ -295,7 +312,10 @@ async fn commands_need_no_model() {
     assert!(!scene.run_due().await, "it failed");
     let slots = scene.slots().await;
     assert_eq!(slots[1].output, "output of make");
-    assert_eq!((slots[0].state, slots[0].session.is_none()), (SlotState::Failed, true));
+    assert_eq!(
+        (slots[0].state, slots[0].session.is_none()),
+        (SlotState::Failed, true)
+    );
     assert_eq!(scene.prompts(), 0);
 }
 
@@ -343,8 +363,15 @@ async fn a_failing_job_is_disabled() {
     }
     assert_eq!(scene.states().await, ["skipped_disabled", "failed", "failed"]);
     let told = scene.actor.delivered.lock().unwrap().clone();
-    assert!(told[1].detail.contains("disabled: 2 runs in a row failed"), "{told:?}");
-    scene.store.set_standing("test", &JobStanding::default()).await.unwrap();
+    assert!(
+        told[1].detail.contains("disabled: 2 runs in a row failed"),
+        "{told:?}"
+    );
+    scene
+        .store
+        .set_standing("test", &JobStanding::default())
+        .await
+        .unwrap();
     scene.run_due().await;
     assert_eq!(scene.prompts(), 3);
 }
@@ -393,7 +420,10 @@ async fn a_run_has_a_time_limit() {
     scene.wait(10_000);
     assert!(!run.await.unwrap());
     let slots = scene.slots().await;
-    assert_eq!((slots[0].state, slots[0].detail.as_str()), (SlotState::Failed, "it took longer than 10s"));
+    assert_eq!(
+        (slots[0].state, slots[0].detail.as_str()),
+        (SlotState::Failed, "it took longer than 10s")
+    );
 }
 
 /// CRON-2: a scheduler that is stopped marks its runs as interrupted and ends.

@@ -15,7 +15,8 @@ use windlass_core::tool::{Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
     CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
-    OutputCompressor, Permissions, ScheduledJobs, SessionEnv, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    OutputCompressor, Permissions, ScheduledJobs, SessionEnv, Titles, ToolInfo, TurnPlan, TurnStart,
+    UserCommand,
 };
 use windlass_tools::TodoList;
 

@@ -27,6 +27,8 @@ impl ScheduledJobs for UserJobs {
         }
         let now = environment::clock().now();
         let lines = job_list(&jobs, &*self.store, now).await;
-        lines.map(|lines| job_lines(&lines)).map_err(|error| error.to_string())
+        lines
+            .map(|lines| job_lines(&lines))
+            .map_err(|error| error.to_string())
     }
 }

@@ -26,7 +26,9 @@ pub async fn post_webhook(url: &str, body: Vec<u8>, key: &str, clock: &dyn Clock
         headers,
         body: Bytes::from(body),
     };
-    let answered = Transport::new().post(call, &TransportLimits::default(), clock).await;
+    let answered = Transport::new()
+        .post(call, &TransportLimits::default(), clock)
+        .await;
     answered.map(drop).map_err(|failed| match failed.answer {
         Some((status, _)) => format!("the receiver answered with status {status}"),
         None => failed.error.to_string(),

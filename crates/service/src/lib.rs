@@ -54,7 +54,8 @@ use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
     ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch,
-    NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory, Titles, ToolInfo, TurnPlan, TurnStart,
+    UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionHandle;

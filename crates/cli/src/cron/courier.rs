@@ -82,7 +82,11 @@ pub(super) fn markdown(report: &JobReport) -> String {
 /// Shows a notice on the desktop, with the program of the platform.
 async fn notify(report: &JobReport) -> Result<(), String> {
     let title = format!("windlass: {} {}", report.job, report.state.words());
-    let text = if report.detail.is_empty() { &report.output } else { &report.detail };
+    let text = if report.detail.is_empty() {
+        &report.output
+    } else {
+        &report.detail
+    };
     let text: String = text.chars().take(NOTICE).collect();
     let (program, arguments) = match cfg!(target_os = "macos") {
         true => {
@@ -136,7 +140,9 @@ impl LocalCourier {
             ..SessionQuery::default()
         };
         let found = self.store.list(&query).await.map_err(|error| error.to_string())?;
-        let known = found.into_iter().find(|info| info.label.key.as_deref() == Some(key));
+        let known = found
+            .into_iter()
+            .find(|info| info.label.key.as_deref() == Some(key));
         let opened = match known {
             Some(info) => self.store.open(&info.id, owner).await,
             None => {

@@ -21,7 +21,11 @@ pub(super) fn add(options: &CronAddOptions) -> Result<Exit, Problem> {
     let jobs = parse(&added.unwrap_or_default(), &context).unwrap_or_default();
     let next = jobs.iter().find(|job| job.id == new.id).and_then(|job| {
         let next = job.schedule.next(windlass_config::environment::clock().now())?;
-        Some(format!("; next: {} ({})", job.schedule.local(next), job.schedule.zone()))
+        Some(format!(
+            "; next: {} ({})",
+            job.schedule.local(next),
+            job.schedule.zone()
+        ))
     });
     say!(
         "added `{}` to {}{}",
@@ -56,7 +60,9 @@ fn new_job(options: &CronAddOptions) -> Result<NewJob, Problem> {
         ("on_interrupted", policy.on_interrupted.clone()),
         ("jitter", policy.jitter.clone()),
     ];
-    let texts = texts.into_iter().filter_map(|(key, text)| Some((key, Value::from(text?))));
+    let texts = texts
+        .into_iter()
+        .filter_map(|(key, text)| Some((key, Value::from(text?))));
     let numbers = [
         ("max_iterations", limits.max_iterations),
         ("disable_after", policy.disable_after),
@@ -68,8 +74,13 @@ fn new_job(options: &CronAddOptions) -> Result<NewJob, Problem> {
         ("max_cost_usd", limits.max_cost),
         ("max_cost_per_day_usd", limits.max_cost_per_day),
     ];
-    let amounts = amounts.into_iter().filter_map(|(key, amount)| Some((key, Value::from(amount?))));
-    let lists = [("allowed_tools", &limits.allowed_tools), ("deliver", &work.deliver)];
+    let amounts = amounts
+        .into_iter()
+        .filter_map(|(key, amount)| Some((key, Value::from(amount?))));
+    let lists = [
+        ("allowed_tools", &limits.allowed_tools),
+        ("deliver", &work.deliver),
+    ];
     let lists = lists
         .into_iter()
         .filter(|(_, list)| !list.is_empty())
@@ -77,7 +88,12 @@ fn new_job(options: &CronAddOptions) -> Result<NewJob, Problem> {
     let enabled = policy.disabled.then(|| ("enabled", Value::from(false)));
     Ok(NewJob {
         id: options.job.clone(),
-        keys: texts.chain(numbers).chain(amounts).chain(lists).chain(enabled).collect(),
+        keys: texts
+            .chain(numbers)
+            .chain(amounts)
+            .chain(lists)
+            .chain(enabled)
+            .collect(),
     })
 }
 
@@ -104,7 +120,10 @@ fn change(
 ) -> Result<(), Problem> {
     let file = PrivateFile::new(context.path.clone());
     let failed = |error: std::io::Error| {
-        Problem::new(ProblemKind::Failed, format!("{}: {error}", context.path.display()))
+        Problem::new(
+            ProblemKind::Failed,
+            format!("{}: {error}", context.path.display()),
+        )
     };
     let held = file.hold().map_err(failed)?;
     let text = file.read().map_err(failed)?.unwrap_or_default();

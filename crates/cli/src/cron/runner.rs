@@ -73,7 +73,11 @@ impl LocalRunner {
         let mut flags = self.given.flags.clone();
         flags.push(("security.mode", FLAG, Mode::Unattended.name().to_owned()));
         flags.push(("security.allow", FLAG, format!("[{}]", rules.join(", "))));
-        flags.push(("agent.max_iterations", FLAG, job.limits.max_iterations.to_string()));
+        flags.push((
+            "agent.max_iterations",
+            FLAG,
+            job.limits.max_iterations.to_string(),
+        ));
         if let Some(budget) = budget_usd {
             flags.push(("agent.max_cost_usd", FLAG, format!("{budget:?}")));
         }
@@ -257,7 +261,11 @@ fn asked(waiting: &Waiting) -> Option<String> {
             reasons,
             ..
         } => {
-            let why = if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join("; ")) };
+            let why = if reasons.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", reasons.join("; "))
+            };
             Some(format!("may it run `{tool}`: {}{why}?", subjects.join(" · ")))
         }
         Waiting::Question { text, .. } => Some(text.clone()),
@@ -282,7 +290,11 @@ fn ended(event: &Event, question: Option<String>, is_stopped: bool) -> RunEnd {
             end(state, message.clone(), String::new())
         }
         _ if is_stopped => interrupted(),
-        _ => end(SlotState::Failed, "the turn was canceled".to_owned(), String::new()),
+        _ => end(
+            SlotState::Failed,
+            "the turn was canceled".to_owned(),
+            String::new(),
+        ),
     }
 }
 

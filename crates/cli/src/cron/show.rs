@@ -55,13 +55,24 @@ pub(super) async fn logs(job: Option<&str>, limit: usize, output: bool, json: bo
 
 fn show(record: &SlotRecord, schedule: &Schedule, output: bool) {
     let time = schedule.local(record.key.slot);
-    let took = record.ended_at.filter(|_| record.ended_at > Some(record.started_at)).map(|ended| {
-        let seconds = ended.0.saturating_sub(record.started_at.0) / 1000;
-        format!("  {seconds} s")
-    });
-    let cost = if record.cost_usd > 0.0 { format!("  {}", dollars(record.cost_usd)) } else { String::new() };
+    let took = record
+        .ended_at
+        .filter(|_| record.ended_at > Some(record.started_at))
+        .map(|ended| {
+            let seconds = ended.0.saturating_sub(record.started_at.0) / 1000;
+            format!("  {seconds} s")
+        });
+    let cost = if record.cost_usd > 0.0 {
+        format!("  {}", dollars(record.cost_usd))
+    } else {
+        String::new()
+    };
     let session = record.session.as_ref().map(|id| format!("  session {id}"));
-    let detail = if record.detail.is_empty() { String::new() } else { format!("  {}", record.detail) };
+    let detail = if record.detail.is_empty() {
+        String::new()
+    } else {
+        format!("  {}", record.detail)
+    };
     let line = format!(
         "{time}  {:<16} {:<19}{}{cost}{}{detail}",
         record.key.job,
@@ -71,8 +82,17 @@ fn show(record: &SlotRecord, schedule: &Schedule, output: bool) {
     );
     say!("{}", plain(&line));
     for delivery in &record.deliveries {
-        let why = if delivery.detail.is_empty() { String::new() } else { format!(": {}", delivery.detail) };
-        say!("    {} {}{}", delivery.state, plain(&delivery.target), plain(&why));
+        let why = if delivery.detail.is_empty() {
+            String::new()
+        } else {
+            format!(": {}", delivery.detail)
+        };
+        say!(
+            "    {} {}{}",
+            delivery.state,
+            plain(&delivery.target),
+            plain(&why)
+        );
     }
     if output {
         for line in record.output.lines() {

@@ -79,10 +79,17 @@ pub fn remove_job(text: &str, id: &str, context: &JobFileContext) -> Result<Stri
 ///
 /// # Errors
 /// Fails if there is no such job, or the file has mistakes.
-pub fn set_enabled(text: &str, id: &str, is_enabled: bool, context: &JobFileContext) -> Result<String, EditError> {
+pub fn set_enabled(
+    text: &str,
+    id: &str,
+    is_enabled: bool,
+    context: &JobFileContext,
+) -> Result<String, EditError> {
     let mut document = document(text);
     let jobs = document.get_mut("jobs").and_then(Item::as_table_like_mut);
-    let job = jobs.and_then(|jobs| jobs.get_mut(id)).and_then(Item::as_table_like_mut);
+    let job = jobs
+        .and_then(|jobs| jobs.get_mut(id))
+        .and_then(Item::as_table_like_mut);
     let Some(job) = job else {
         return Err(no_job(text, id, context));
     };

@@ -107,12 +107,24 @@ impl Reader<'_> {
             let at = at.map_or(0, |span| span.start);
             match (name, item.as_table_like()) {
                 ("jobs", Some(table)) => self.jobs(table, &mut jobs),
-                ("jobs", None) => self.problem(at, name.to_owned(), "expected tables such as [jobs.nightly]".to_owned()),
-                _ => self.problem(at, name.to_owned(), "unknown key; each job is a table such as [jobs.nightly]".to_owned()),
+                ("jobs", None) => self.problem(
+                    at,
+                    name.to_owned(),
+                    "expected tables such as [jobs.nightly]".to_owned(),
+                ),
+                _ => self.problem(
+                    at,
+                    name.to_owned(),
+                    "unknown key; each job is a table such as [jobs.nightly]".to_owned(),
+                ),
             }
         }
         if jobs.len() > MAX_JOBS {
-            self.problem(0, "jobs".to_owned(), format!("at most {MAX_JOBS} jobs are possible"));
+            self.problem(
+                0,
+                "jobs".to_owned(),
+                format!("at most {MAX_JOBS} jobs are possible"),
+            );
         }
         jobs
     }
@@ -127,7 +139,11 @@ impl Reader<'_> {
             }
             match item.as_table_like() {
                 Some(table) => jobs.extend(self.job(&Entry { id, at, table })),
-                None => self.problem(at, format!("jobs.{id}"), "expected a table of a job's keys".to_owned()),
+                None => self.problem(
+                    at,
+                    format!("jobs.{id}"),
+                    "expected a table of a job's keys".to_owned(),
+                ),
             }
         }
     }
@@ -184,7 +200,11 @@ impl Reader<'_> {
             (Some(prompt), None) => Some(Action::Prompt(prompt)),
             (None, Some(command)) => Some(Action::Command(command)),
             (Some(_), Some(_)) => {
-                self.wrong(entry, "command", "a job has either a prompt or a command, not both".to_owned());
+                self.wrong(
+                    entry,
+                    "command",
+                    "a job has either a prompt or a command, not both".to_owned(),
+                );
                 None
             }
             (None, None) => {
@@ -256,7 +276,9 @@ impl Reader<'_> {
             overlap: self.choice(entry, "overlap", &Overlap::NAMES).unwrap_or_default(),
             continues_interrupted: interrupted.unwrap_or(false),
             jitter: self.duration(entry, "jitter").unwrap_or_default(),
-            disable_after: self.number(entry, "disable_after", 0..=1_000).unwrap_or(DISABLE_AFTER),
+            disable_after: self
+                .number(entry, "disable_after", 0..=1_000)
+                .unwrap_or(DISABLE_AFTER),
         }
     }
 
@@ -276,7 +298,11 @@ impl Reader<'_> {
         match item.as_str() {
             Some(text) => Some(text.to_owned()),
             None => {
-                self.problem(at, entry.key(name), format!("expected a text in quotes, found {}", kind(item)));
+                self.problem(
+                    at,
+                    entry.key(name),
+                    format!("expected a text in quotes, found {}", kind(item)),
+                );
                 None
             }
         }
@@ -296,7 +322,11 @@ impl Reader<'_> {
         let (item, at) = entry.get(name)?;
         let flag = item.as_bool();
         if flag.is_none() {
-            self.problem(at, entry.key(name), format!("expected true or false, found {}", kind(item)));
+            self.problem(
+                at,
+                entry.key(name),
+                format!("expected true or false, found {}", kind(item)),
+            );
         }
         flag
     }
@@ -306,7 +336,11 @@ impl Reader<'_> {
         let number = item.as_integer().and_then(|number| u32::try_from(number).ok());
         let number = number.filter(|number| range.contains(number));
         if number.is_none() {
-            let expected = format!("expected a whole number from {} to {}", range.start(), range.end());
+            let expected = format!(
+                "expected a whole number from {} to {}",
+                range.start(),
+                range.end()
+            );
             self.problem(at, entry.key(name), expected);
         }
         number
@@ -316,9 +350,16 @@ impl Reader<'_> {
         let (item, at) = entry.get(name)?;
         #[allow(clippy::cast_precision_loss)]
         let whole = item.as_integer().map(|number| number as f64);
-        let money = item.as_float().or(whole).filter(|money| *money > 0.0 && money.is_finite());
+        let money = item
+            .as_float()
+            .or(whole)
+            .filter(|money| *money > 0.0 && money.is_finite());
         if money.is_none() {
-            self.problem(at, entry.key(name), "expected an amount above 0, such as 0.50".to_owned());
+            self.problem(
+                at,
+                entry.key(name),
+                "expected an amount above 0, such as 0.50".to_owned(),
+            );
         }
         money
     }
@@ -339,7 +380,11 @@ impl Reader<'_> {
         let found = choices.iter().find(|(word, _)| *word == text);
         if found.is_none() {
             let words: Vec<&str> = choices.iter().map(|(word, _)| *word).collect();
-            self.wrong(entry, name, format!("expected {}, found `{text}`", words.join(" or ")));
+            self.wrong(
+                entry,
+                name,
+                format!("expected {}, found `{text}`", words.join(" or ")),
+            );
         }
         found.map(|(_, value)| *value)
     }
@@ -353,7 +398,11 @@ impl Reader<'_> {
             texts.collect::<Option<Vec<String>>>()
         });
         texts.unwrap_or_else(|| {
-            self.problem(at, entry.key(name), "expected a list of texts, such as [\"…\"]".to_owned());
+            self.problem(
+                at,
+                entry.key(name),
+                "expected a list of texts, such as [\"…\"]".to_owned(),
+            );
             Vec::new()
         })
     }
@@ -366,7 +415,11 @@ impl Reader<'_> {
     /// Reports a missing key, unless the key is there with a wrong value, which is reported already.
     fn missing(&mut self, entry: &Entry<'_>, name: &str, example: &str) {
         if entry.table.get(name).is_none() {
-            self.problem(entry.at, entry.key(name), format!("is missing: every job needs it, {example}"));
+            self.problem(
+                entry.at,
+                entry.key(name),
+                format!("is missing: every job needs it, {example}"),
+            );
         }
     }
 

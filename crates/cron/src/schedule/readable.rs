@@ -48,7 +48,11 @@ pub(super) fn pattern(text: &str) -> Result<String, String> {
         "daily" | "every day" => "*".to_owned(),
         "weekdays" => "1-5".to_owned(),
         "weekends" => "0,6".to_owned(),
-        names => names.split(',').map(day).collect::<Result<Vec<_>, _>>()?.join(","),
+        names => names
+            .split(',')
+            .map(day)
+            .collect::<Result<Vec<_>, _>>()?
+            .join(","),
     };
     Ok(format!("{minute} {hour} * * {days}"))
 }
@@ -56,13 +60,25 @@ pub(super) fn pattern(text: &str) -> Result<String, String> {
 fn day(name: &str) -> Result<String, String> {
     let name = name.trim();
     let index = DAYS.iter().position(|day| {
-        let full = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
-        let full = full.iter().find(|full| full.starts_with(day)).copied().unwrap_or_default();
+        let full = [
+            "sunday",
+            "monday",
+            "tuesday",
+            "wednesday",
+            "thursday",
+            "friday",
+            "saturday",
+        ];
+        let full = full
+            .iter()
+            .find(|full| full.starts_with(day))
+            .copied()
+            .unwrap_or_default();
         name == *day || name == full || name.strip_suffix('s') == Some(full)
     });
-    index
-        .map(|index| index.to_string())
-        .ok_or_else(|| format!("`{name}` is not a day: expected daily, weekdays, weekends or names such as mon,thu"))
+    index.map(|index| index.to_string()).ok_or_else(|| {
+        format!("`{name}` is not a day: expected daily, weekdays, weekends or names such as mon,thu")
+    })
 }
 
 /// Reads a time of day.
@@ -86,7 +102,8 @@ fn minute_has_two_digits(text: &str) -> bool {
 /// Fails with what would be right.
 pub fn duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
-    let wrong = || format!("`{text}` is not a duration: expected a number and a unit, such as 90s, 15m, 2h or 1d");
+    let wrong =
+        || format!("`{text}` is not a duration: expected a number and a unit, such as 90s, 15m, 2h or 1d");
     let unit_at = text.find(|sign: char| !sign.is_ascii_digit()).ok_or_else(wrong)?;
     let (number, unit) = text.split_at(unit_at);
     let number: u64 = number.parse().map_err(|_| wrong())?;
@@ -108,6 +125,11 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 pub fn duration_text(time: Duration) -> String {
     let seconds = time.as_secs();
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
-    let fitting = units.iter().find(|(size, _)| seconds >= *size && seconds % size == 0);
-    fitting.map_or_else(|| format!("{seconds}s"), |(size, unit)| format!("{}{unit}", seconds / size))
+    let fitting = units
+        .iter()
+        .find(|(size, _)| seconds >= *size && seconds % size == 0);
+    fitting.map_or_else(
+        || format!("{seconds}s"),
+        |(size, unit)| format!("{}{unit}", seconds / size),
+    )
 }

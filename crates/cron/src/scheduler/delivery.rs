@@ -40,7 +40,9 @@ pub(super) fn deliveries(
         return Vec::new();
     };
     let targets = job.deliver.iter();
-    targets.map(|target| (placed(target, job, &report).to_string(), body.clone())).collect()
+    targets
+        .map(|target| (placed(target, job, &report).to_string(), body.clone()))
+        .collect()
 }
 
 /// Replaces a path by the full one: the job may be gone when the result is delivered.
@@ -67,7 +69,10 @@ pub(super) async fn deliver_all(ports: &SchedulerPorts, stop: &CancellationToken
         let outcome = attempt(ports, &delivery).await;
         if let Delivered::Never(why) = &outcome {
             let Delivery { key, target, .. } = &delivery;
-            (ports.tell)(format!("{}: the result was not delivered to {target}: {why}", key.job));
+            (ports.tell)(format!(
+                "{}: the result was not delivered to {target}: {why}",
+                key.job
+            ));
         }
         if ports.store.settle_delivery(delivery.id, &outcome).await.is_err() {
             return;

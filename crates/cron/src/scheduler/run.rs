@@ -21,7 +21,8 @@ const MAX_DETAIL: usize = 500;
 const ATTEMPTS: u32 = 5;
 
 /// Message for a run that is continued.
-const GO_ON: &str = "The program ended while you worked on this scheduled task. Look at what is done, and finish the rest.";
+const GO_ON: &str =
+    "The program ended while you worked on this scheduled task. Look at what is done, and finish the rest.";
 
 /// A run whose slot is ours.
 pub(super) struct JobRun {
@@ -43,7 +44,14 @@ impl JobRun {
     /// Runs the job and records the end. Returns it, or `None` if the slot was lost to another process.
     pub(super) async fn execute(mut self) -> Option<RunEnd> {
         let mut end = self.within_time().await;
-        end.detail = end.detail.lines().next().unwrap_or_default().chars().take(MAX_DETAIL).collect();
+        end.detail = end
+            .detail
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .take(MAX_DETAIL)
+            .collect();
         end.output = cut(&end.output, MAX_OUTPUT);
         let now = self.ports.clock.now();
         let (standing, disabled) = match end.state {
@@ -54,7 +62,9 @@ impl JobRun {
             _ => (None, None),
         };
         if let Some(notice) = &disabled {
-            let text = notice.strip_prefix(&format!("{}: ", self.job.id)).unwrap_or(notice);
+            let text = notice
+                .strip_prefix(&format!("{}: ", self.job.id))
+                .unwrap_or(notice);
             end.detail = format!("{}; {text}", end.detail);
         }
         let session = self.session.as_ref().map(ToString::to_string);
@@ -87,7 +97,10 @@ impl JobRun {
             match self.ports.store.end_slot(end).await {
                 Ok(is_ours) => return is_ours,
                 Err(error) if attempt == ATTEMPTS => {
-                    (self.ports.tell)(format!("{}: the end of the run is not recorded: {error}", self.job.id));
+                    (self.ports.tell)(format!(
+                        "{}: the end of the run is not recorded: {error}",
+                        self.job.id
+                    ));
                     return false;
                 }
                 Err(_) => {
@@ -169,7 +182,11 @@ impl JobRun {
             Err(why) => return Err(self.refused(&why)),
         };
         let owner = &self.ports.owner;
-        let linked = self.ports.store.link_slot(&self.key, owner, &self.new_session).await;
+        let linked = self
+            .ports
+            .store
+            .link_slot(&self.key, owner, &self.new_session)
+            .await;
         match linked {
             Ok(Some(session)) => self.session = Some(session),
             Ok(None) => return Err(ended(SlotState::Failed, "another process has taken the slot", "")),

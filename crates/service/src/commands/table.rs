@@ -2,7 +2,8 @@
 
 use super::complete::Complete;
 use super::{
-    Command, Said, Stop, Then, checkpoint, context, cost, cron, goal, help, model, rewind, session, status, why,
+    Command, Said, Stop, Then, checkpoint, context, cost, cron, goal, help, model, rewind, session, status,
+    why,
 };
 
 #[rustfmt::skip]

@@ -151,9 +151,7 @@ fn last(connection: &Connection, job: &str) -> Result<Option<(Timestamp, SlotSta
             select.query_row([job], row).optional()
         })
         .map_err(told)?;
-    found
-        .map(|(slot, name)| Ok((slot, state(&name)?)))
-        .transpose()
+    found.map(|(slot, name)| Ok((slot, state(&name)?))).transpose()
 }
 
 fn last_ended(connection: &Connection, job: &str) -> Result<Option<Timestamp>, LogError> {

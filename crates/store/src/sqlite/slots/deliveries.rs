@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    Deliveries, Delivered, Delivery, DeliveryRecord, Durability, LogError, SlotEnd, SlotKey, SlotSession,
+    Delivered, Deliveries, Delivery, DeliveryRecord, Durability, LogError, SlotEnd, SlotKey, SlotSession,
 };
 
 use super::super::SqliteStore;
@@ -21,7 +21,10 @@ const ATTEMPT: u64 = 60_000;
 #[async_trait]
 impl Deliveries for SqliteStore {
     async fn due_delivery(&self, owner: &str, now: Timestamp) -> Result<Option<Delivery>, LogError> {
-        let is_due = self.readers.run(move |connection| is_due(connection, now)).await?;
+        let is_due = self
+            .readers
+            .run(move |connection| is_due(connection, now))
+            .await?;
         if !is_due {
             return Ok(None);
         }
@@ -103,7 +106,9 @@ pub(super) fn of(connection: &Connection, key: &SlotKey) -> Result<Vec<DeliveryR
 
 fn is_due(connection: &Connection, now: Timestamp) -> Result<bool, LogError> {
     connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM cron_delivery WHERE state = 'waiting' AND next_at <= ?1)")
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM cron_delivery WHERE state = 'waiting' AND next_at <= ?1)",
+        )
         .and_then(|mut select| select.query_row([signed(now.0)], |row| row.get(0)))
         .map_err(told)
 }
