@@ -1,12 +1,14 @@
 //! Takes results to files, webhooks, the desktop and sessions.
 
+use std::fs::Permissions;
+use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use windlass_api::{Event, Message, Part, Role, SessionId};
-use windlass_config::private_file::PrivateFile;
 use windlass_core::clock::Clock;
 use windlass_core::log::{Batch, Durability, Label, NewSession, Opened, SessionQuery, Store};
 use windlass_core::message::{Fragment, FragmentSource};
@@ -40,9 +42,17 @@ impl Courier for LocalCourier {
 
 /// Replaces a file by the report.
 fn write(path: &Path, report: &JobReport) -> Result<(), String> {
-    let failed = |error: std::io::Error| format!("{}: {error}", path.display());
-    let held = PrivateFile::new(path.to_owned()).hold().map_err(failed)?;
-    held.write(&markdown(report)).map_err(failed)
+    let replace = || {
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        std::fs::create_dir_all(folder)?;
+        let mut file = tempfile::Builder::new()
+            .permissions(Permissions::from_mode(0o644))
+            .tempfile_in(folder)?;
+        file.write_all(markdown(report).as_bytes())?;
+        file.persist(path)?;
+        Ok(())
+    };
+    replace().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
 }
 
 /// Returns a report as text.

@@ -101,11 +101,15 @@ fn one_process_runs_a_slot() {
     stop(second);
     session.terminate();
     session.output();
-    let ran = slots(&workspace)
-        .iter()
-        .filter(|slot| slot["state"] == "ran")
-        .count();
-    assert_eq!(workspace.read("ran.txt").lines().count(), ran);
+    let slots = slots(&workspace);
+    let count = |state: &str| slots.iter().filter(|slot| slot["state"] == state).count();
+    let effects = workspace.read("ran.txt").lines().count();
+    // A run that was stopped with its process may have written, and was not repeated.
+    let most = count("ran") + count("interrupted");
+    assert!(
+        count("ran") <= effects && effects <= most,
+        "{effects} effects: {slots:?}"
+    );
 }
 
 /// CRON-2: jobs run in an open session.
@@ -121,7 +125,7 @@ fn jobs_run_in_a_session() {
         .open_stdin()
         .start();
     session.wait_until("a slot ran", |_| workspace.has("ran.txt"));
-    session.hush();
+    session.say("/exit\n");
     session.output().assert_code(0);
     assert!(slots(&workspace).iter().any(|slot| slot["state"] == "ran"));
 }
@@ -310,11 +314,10 @@ fn a_condition_saves_requests() {
     assert!(listed.stdout.contains("No sessions"), "{listed}");
     workspace.write("news.txt", "the sky is blue");
     workspace.run(&["cron", "run", "test"]).output().assert_code(0);
-    assert!(
-        sim.outlines()[0].contains("the sky is blue"),
-        "{}",
-        sim.outlines()[0]
-    );
+    let session = slots(&workspace)[0]["session"].as_str().unwrap().to_owned();
+    let exported = workspace.run(&["sessions", "export", &session]).output();
+    assert!(exported.stdout.contains("the sky is blue"), "{exported}");
+    assert_eq!(sim.count(), 1);
 }
 
 /// CRON-5, SAFE-4: a command job runs in the sandbox, without the network and outside access that it does not list.
