@@ -250,6 +250,9 @@ pub(crate) struct ExecOptions {
     pub(crate) require_done: bool,
 
     #[command(flatten)]
+    pub(crate) goal: GoalOptions,
+
+    #[command(flatten)]
     pub(crate) session: SessionOptions,
 
     /// Work in your home folder, or in a folder above it, without a question
@@ -267,6 +270,31 @@ pub(crate) struct ExecOptions {
     /// Print only errors on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// GOAL-3: a goal to work on over many turns.
+#[derive(Debug, Clone, Args, Default)]
+pub(crate) struct GoalOptions {
+    /// Work towards this goal over many turns, without input; without a text, continue the goal of the resumed
+    /// session
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", conflicts_with = "require_done")]
+    pub(crate) goal: Option<String>,
+
+    /// The goal is reached when this command succeeds; may be repeated
+    #[arg(long, value_name = "COMMAND", requires = "goal")]
+    pub(crate) check: Vec<String>,
+
+    /// The goal is reached when this file exists and has content; may be repeated
+    #[arg(long, value_name = "PATH", requires = "goal")]
+    pub(crate) file: Vec<String>,
+
+    /// The goal is reached when you confirm it
+    #[arg(long, requires = "goal")]
+    pub(crate) ask: bool,
+
+    /// Maximum number of turns towards the goal
+    #[arg(long, value_name = "N", requires = "goal", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) turns: Option<u32>,
 }
 
 /// Appearance of an interactive session.

@@ -43,7 +43,7 @@ pub use self::reference::{explain, reference_markdown};
 pub use self::schema::schema;
 pub use self::show::show;
 pub use self::typed::{
-    AgentSettings, ContextSettings, KeyCommand, ModelEntry, NetworkAccess, ProviderEntry, RetrySettings,
+    AgentSettings, AutonomySettings, ContextSettings, KeyCommand, ModelEntry, NetworkAccess, ProviderEntry, RetrySettings,
     SecuritySettings, TimeoutSettings, ToolSettings,
 };
 pub use self::value::quote;

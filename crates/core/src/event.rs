@@ -3,6 +3,7 @@
 //! `--output-format stream-json`, the server's event stream and replay use the same JSON format. Its
 //! published schema is `docs/events.schema.json`.
 
+mod goal;
 mod read;
 
 use std::sync::Arc;
@@ -12,6 +13,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::goal::{
+    CheckRun, ClaimCheck, ClaimStatus, Criterion, Evidence, GoalEvent, GoalRun, GoalState, GoalStop, Plan, PlanStep,
+    StepState,
+};
 pub use self::read::Placed;
 use crate::compact::Fidelity;
 use crate::id::{CallId, MessageId, SessionId};
@@ -243,6 +248,9 @@ pub enum SessionEvent {
         /// Source of the completion.
         how: GoalCompletion,
     },
+    /// Work towards the goal, its evidence, and plans.
+    #[serde(untagged)]
+    Work(GoalEvent),
 }
 
 /// Source of a goal's completion.
@@ -253,6 +261,12 @@ pub enum GoalCompletion {
     Command,
     /// An answer contained one of the configured phrases.
     Phrase,
+    /// All checks of the goal passed.
+    Verified,
+    /// The supervisor considers the goal reached. There was nothing to check.
+    Believed,
+    /// Every step of the plan is done.
+    Plan,
 }
 
 /// A pending request: a call that needs the user, or an input that waits for its turn.

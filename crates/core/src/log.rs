@@ -5,11 +5,12 @@
 //! adds entries.
 //!
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
-//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`Blobs`] and [`Preferences`] store the rest,
+//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`GoalRegistry`] lists the goals they work on, [`Blobs`] and [`Preferences`] store the rest,
 //! [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
 
 mod blob;
 mod exchange;
+mod goal;
 mod history;
 mod key;
 pub mod recall;
@@ -22,6 +23,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::blob::{Attachment, BlobLimits, Blobs};
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
+pub use self::goal::{GoalInfo, GoalRegistry, Verification};
 pub use self::history::{History, counting};
 pub use self::key::{SessionKey, SessionKeyError};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
@@ -257,9 +259,15 @@ pub trait Lifecycle: Send + Sync {
 }
 
 /// Every port of a store.
-pub trait Store: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle {}
+pub trait Store:
+    SessionLog + Sessions + Ledger + GoalRegistry + Blobs + Preferences + Exchanges + Lifecycle
+{
+}
 
-impl<T: SessionLog + Sessions + Ledger + Blobs + Preferences + Exchanges + Lifecycle> Store for T {}
+impl<T: SessionLog + Sessions + Ledger + GoalRegistry + Blobs + Preferences + Exchanges + Lifecycle> Store
+    for T
+{
+}
 
 /// Reason data could not be stored or read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -13,6 +13,7 @@ mod goal;
 mod help;
 mod look;
 mod model;
+mod plan;
 mod rewind;
 mod session;
 mod status;
@@ -32,7 +33,7 @@ use self::complete::Complete;
 pub(crate) use self::look::Look;
 use self::table::COMMANDS;
 use crate::environment::{Defined, DefinedCommand, SessionEnv};
-use crate::goal::Goal;
+use crate::goal::Pursuit;
 use crate::pins::Pins;
 use crate::queue::Queue;
 use crate::sink::Sink;
@@ -51,6 +52,10 @@ pub(crate) enum Then {
     Session(Box<SessionInfo>),
     Summarize,
     Shell(String),
+    /// Show the work towards the goal.
+    Pursue,
+    /// Run the commands of all claims again.
+    Verify,
     Leave,
 }
 
@@ -177,7 +182,7 @@ pub(crate) struct CommandContext<'d> {
     pub(crate) inner: &'d Arc<Inner>,
     pub(crate) info: &'d mut SessionInfo,
     pub(crate) history: &'d mut Vec<Arc<Message>>,
-    pub(crate) goal: &'d mut Goal,
+    pub(crate) pursuit: &'d mut Pursuit,
     pub(crate) queue: &'d mut Queue,
     pub(crate) pins: &'d mut Pins,
     pub(crate) env: &'d mut dyn SessionEnv,
@@ -281,7 +286,7 @@ impl CommandContext<'_> {
         self.sink.store(vec![event], Durability::Disk).await?;
         let entries = self.store().entries(&self.info.id, 0, usize::MAX).await?;
         *self.history = History::read(&entries).into_messages();
-        *self.goal = Goal::read(&entries);
+        self.pursuit.reread(&entries);
         Ok(())
     }
 }

@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
-use windlass_api::{EVENT_VERSION, Envelope, Event, EventStream, SessionId, Waiting};
+use windlass_api::{
+    EVENT_VERSION, Envelope, Event, EventStream, GoalEvent, GoalState, SessionEvent, SessionId, Waiting,
+};
 use windlass_core::id::MessageId;
 use windlass_core::log::{Entry, Store};
 
@@ -251,6 +253,19 @@ impl Reader {
                     return Poll::Ready(next);
                 }
             }
+        }))
+    }
+
+    /// Returns the events of work towards a goal, over all its turns, up to the one that ends it.
+    pub(crate) fn work(self) -> EventStream {
+        let mut is_over = false;
+        EventStream::new(self.take_while(move |envelope| {
+            let goes_on = !is_over;
+            is_over = matches!(
+                envelope.event,
+                Event::Session(SessionEvent::Work(GoalEvent::GoalState { state, .. })) if state != GoalState::Active
+            );
+            std::future::ready(goes_on)
         }))
     }
 

@@ -53,8 +53,9 @@ use self::actor::{SessionActor, SessionRequest};
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
-    ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch,
-    NotReady, Permissions, SessionEnv, SessionFactory, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, ModelChoice,
+    ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, SupervisorLimits, SupervisorModel, Titles,
+    ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionHandle;
@@ -353,6 +354,8 @@ impl Commands for Service {
                 });
             }
         }
+        // Created before the command runs, so that no event of the work that it starts is missed.
+        let reader = self.open(session).await?.sink.feed().reader();
         let line = line.to_owned();
         let asked = self.request(session, |answer| SessionRequest::Command(line, answer));
         let said = asked.await??;
@@ -362,6 +365,11 @@ impl Commands for Service {
             Then::Session(info) => Follow::Session(info),
             Then::Summarize => Follow::Watch(self.summarize(session).await?),
             Then::Shell(command) => Follow::Watch(self.shell(session, command).await?),
+            Then::Pursue => Follow::Watch(reader.work()),
+            Then::Verify => {
+                self.request(session, SessionRequest::Verify).await??;
+                Follow::Watch(reader.turn(None))
+            }
             Then::Leave => Follow::Leave,
         };
         Ok(CommandReply {

@@ -9,6 +9,7 @@ mod exchanges;
 mod failure;
 mod find;
 mod fragments;
+mod goals;
 mod lease;
 mod opening;
 mod process;
@@ -24,11 +25,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
-use windlass_core::clock::Clock;
+use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::id::SessionId;
 use windlass_core::log::{
     Attachment, Batch, BlobLimits, Blobs, Booking, Durability, Entry, Exchange, Exchanges, Found, Frame,
-    Label, Lease, Ledger, Lifecycle, LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo,
+    GoalInfo, GoalRegistry, Label, Lease, Ledger, Lifecycle, LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo,
     SessionLog, SessionQuery, Sessions, Spent, SpentBy,
 };
 
@@ -243,6 +244,21 @@ impl Ledger for SqliteStore {
         let id = session.clone();
         let work = move |connection: &rusqlite::Connection| books::book(connection, &id, &booking);
         self.writer.run(Durability::Process, work).await
+    }
+}
+
+#[async_trait]
+impl GoalRegistry for SqliteStore {
+    async fn goals(&self, only_active: bool) -> Result<Vec<GoalInfo>, LogError> {
+        self.readers
+            .run(move |connection| goals::list(connection, only_active))
+            .await
+    }
+
+    async fn unattended_cost(&self, since: Timestamp) -> Result<f64, LogError> {
+        self.readers
+            .run(move |connection| goals::unattended_cost(connection, since))
+            .await
     }
 }
 

@@ -8,6 +8,7 @@ use windlass_api::{
     ClientError, Commands, EVENT_VERSION, Envelope, Event, EventStream, FinishReason, Follow, SessionId,
 };
 
+use super::goal::is_goal;
 use super::{Job, Runner, connect};
 use crate::engine::not_begun;
 use crate::exit::Exit;
@@ -36,7 +37,10 @@ impl Runner<'_> {
             }
             Follow::Watch(events) => {
                 job.style.note(&reply.text);
-                return Ok(self.outcome(events).await);
+                return Ok(match is_goal(&job.prompt) {
+                    true => self.pursue(events).await,
+                    false => self.outcome(events).await,
+                });
             }
         }
         let event = told(&self.session, last, &reply.text);

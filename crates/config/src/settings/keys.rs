@@ -5,6 +5,7 @@
 mod agent;
 mod checkpoints;
 mod context;
+mod goal;
 mod memory;
 mod models;
 mod providers;
@@ -50,6 +51,8 @@ pub(super) struct Section {
 pub(super) static SECTIONS: &[&Section] = &[
     &top::SECTION,
     &agent::SECTION,
+    &goal::SECTION,
+    &goal::AUTONOMY,
     &tools::SECTION,
     &retry::SECTION,
     &timeouts::SECTION,

@@ -12,7 +12,7 @@ use windlass_core::message::{Message, Part, Role};
 
 use super::failure::{damaged, told};
 use super::lease::signed;
-use super::{books, lease};
+use super::{books, goals, lease};
 
 /// Maximum number of bytes of a message that can be searched.
 const MAX_SAID: usize = 200_000;
@@ -24,6 +24,7 @@ pub(super) fn append(connection: &Connection, lease: &Lease, batch: &Batch) -> R
     for (seq, event) in (batch.first_seq..).zip(&batch.events) {
         insert(connection, id, seq, batch.time, event)?;
         reflect(connection, id, seq, event)?;
+        goals::reflect(connection, id, batch.time, event)?;
     }
     draft(connection, id, batch)?;
     for booking in &batch.bookings {
