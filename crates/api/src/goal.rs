@@ -73,7 +73,10 @@ impl GoalRequest {
                 self.turns = Some(turns.ok_or_else(wrong)?);
             }
             _ => {
-                let cost = value.parse().ok().filter(|cost: &f64| cost.is_finite() && *cost > 0.0);
+                let cost = value
+                    .parse()
+                    .ok()
+                    .filter(|cost: &f64| cost.is_finite() && *cost > 0.0);
                 let wrong = || format!("--max-cost {value}: expected an amount in US dollars, such as 2.5");
                 self.max_cost_usd = Some(cost.ok_or_else(wrong)?);
             }
@@ -83,7 +86,11 @@ impl GoalRequest {
 
     /// Returns the command line that makes this request.
     pub fn line(&self) -> String {
-        let verb = if self.text.is_empty() { "resume" } else { "create --auto" };
+        let verb = if self.text.is_empty() {
+            "resume"
+        } else {
+            "create --auto"
+        };
         let mut line = format!("/goal {verb}");
         for check in &self.checks {
             let _ = write!(line, " --check {}", quoted(check));
@@ -156,9 +163,10 @@ pub fn goal_note(event: &GoalEvent) -> Option<(NoteKind, String)> {
         GoalEvent::GoalTurn { number } => Some((NoteKind::Progress, format!("Goal: turn {number}"))),
         GoalEvent::GoalCheck(check) => Some(match (check.passed, check.evidence.exit_code) {
             (true, _) => (NoteKind::Good, format!("Check passed: {}", check.criterion)),
-            (false, Some(code)) => {
-                (NoteKind::Bad, format!("Check failed: {} (exit code {code})", check.criterion))
-            }
+            (false, Some(code)) => (
+                NoteKind::Bad,
+                format!("Check failed: {} (exit code {code})", check.criterion),
+            ),
             (false, None) => (NoteKind::Bad, format!("Check failed: {}", check.criterion)),
         }),
         GoalEvent::GoalVerdict { achieved, reason, .. } => Some(match achieved {
@@ -175,10 +183,18 @@ pub fn goal_note(event: &GoalEvent) -> Option<(NoteKind, String)> {
         GoalEvent::Claim(claim) => Some(claim_note(claim)),
         GoalEvent::Plan(plan) if plan.steps.is_empty() => None,
         GoalEvent::Plan(plan) => {
-            let done = plan.steps.iter().filter(|step| step.status == StepState::Done).count();
+            let done = plan
+                .steps
+                .iter()
+                .filter(|step| step.status == StepState::Done)
+                .count();
             let active = plan.steps.iter().find(|step| step.status == StepState::Active);
             let now = active.map(|step| format!("; now {}: {}", step.id, step.title));
-            let text = format!("Plan: {done} of {} steps done{}", plan.steps.len(), now.unwrap_or_default());
+            let text = format!(
+                "Plan: {done} of {} steps done{}",
+                plan.steps.len(),
+                now.unwrap_or_default()
+            );
             Some((NoteKind::Progress, text))
         }
     }
@@ -197,7 +213,10 @@ fn claim_note(claim: &ClaimCheck) -> (NoteKind, String) {
             NoteKind::Bad,
             format!("Stale claim: {text} (files changed after `{command}` ran)"),
         ),
-        ClaimStatus::Unproven => (NoteKind::Bad, format!("Unproven claim: {text} (`{command}` was not run)")),
+        ClaimStatus::Unproven => (
+            NoteKind::Bad,
+            format!("Unproven claim: {text} (`{command}` was not run)"),
+        ),
     }
 }
 

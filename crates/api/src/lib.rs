@@ -49,8 +49,9 @@ pub use self::record::{Find, Overview, Presence, Records, Wait, WaitOn, user_mes
 pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};
 pub use windlass_core::clock::Timestamp;
 pub use windlass_core::event::{
-    CheckRun, ClaimCheck, ClaimStatus, Criterion, DeltaKind, EVENT_VERSION, Envelope, Event, Evidence, FailureKind,
-    GoalCompletion, GoalEvent, GoalRun, GoalState, GoalStop, Plan, PlanStep, SessionEvent, StepState, StepStatus, Waiting,
+    CheckRun, ClaimCheck, ClaimStatus, Criterion, DeltaKind, EVENT_VERSION, Envelope, Event, Evidence,
+    FailureKind, GoalCompletion, GoalEvent, GoalRun, GoalState, GoalStop, Plan, PlanStep, SessionEvent,
+    StepState, StepStatus, Waiting,
 };
 pub use windlass_core::id::{CallId, MessageId, SessionId};
 pub use windlass_core::log::{Entry, Label, SessionInfo, SessionKey, SessionStatus};

@@ -101,6 +101,14 @@ pub(crate) enum Command {
         #[command(flatten)]
         of: OfSession,
     },
+    /// Run the commands behind a session's claims again: verified, false or stale
+    #[command(after_help = VERIFY_HELP)]
+    Verify {
+        /// The session: its name, or the start of its id [default: the latest one in this folder]
+        session: Option<String>,
+        #[command(flatten)]
+        settings: SettingsOptions,
+    },
     /// Inspect the context: every byte of the next request, and why requests missed the provider's cache
     Context {
         #[command(subcommand)]
@@ -171,6 +179,18 @@ pub(crate) enum Command {
         command: Option<String>,
     },
 }
+
+/// Text at the end of `windlass verify --help`.
+const VERIFY_HELP: &str = "\
+An agent that finishes with `done` may claim things, each with a command that shows it. This runs those commands again,
+in the sandbox and in the session's folder, and compares their exit codes.
+
+Exit codes:
+  0    every claim is verified
+  1    there is nothing to verify
+  2    no such session
+  15   a claim is false
+  16   a claim is stale: files changed since, and it no longer holds; or its command could not run";
 
 /// Text at the end of `windlass connect --help`.
 const CONNECT_HELP: &str = "\

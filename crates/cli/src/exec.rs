@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use windlass_api::{
-    Client, ClientError, Envelope, Event, EventStream, OnBusy, Part, Presence, SessionId, Submission, Waiting,
-    command_line,
+    Client, ClientError, Envelope, Event, EventStream, OnBusy, Part, Presence, SessionId, Submission,
+    Waiting, command_line,
 };
 use windlass_service::{ExchangeRecorder, Service};
 

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::goal::{
-    CheckRun, ClaimCheck, ClaimStatus, Criterion, Evidence, GoalEvent, GoalRun, GoalState, GoalStop, Plan, PlanStep,
-    StepState,
+    CheckRun, ClaimCheck, ClaimStatus, Criterion, Evidence, GoalEvent, GoalRun, GoalState, GoalStop, Plan,
+    PlanStep, StepState,
 };
 pub use self::read::Placed;
 use crate::compact::Fidelity;

@@ -97,7 +97,9 @@ fn samples() -> Vec<Event> {
         work(GoalEvent::GoalRun(GoalRun {
             text: "ship it".into(),
             criteria: vec![
-                Criterion::Command { command: "make".into() },
+                Criterion::Command {
+                    command: "make".into(),
+                },
                 Criterion::File { path: "a".into() },
                 Criterion::User,
             ],
@@ -109,7 +111,9 @@ fn samples() -> Vec<Event> {
         })),
         work(GoalEvent::GoalTurn { number: 1 }),
         work(GoalEvent::GoalCheck(CheckRun {
-            criterion: Criterion::Command { command: "make".into() },
+            criterion: Criterion::Command {
+                command: "make".into(),
+            },
             passed: true,
             evidence: Evidence {
                 exit_code: Some(0),

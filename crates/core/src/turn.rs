@@ -340,7 +340,10 @@ impl Turn {
             }
             (Err(reason), Some(error)) => {
                 let text = format!("{} (compaction had no effect: {reason})", error.message);
-                self.fail_request(ProviderError { message: text, ..error });
+                self.fail_request(ProviderError {
+                    message: text,
+                    ..error
+                });
             }
         }
     }

@@ -257,15 +257,17 @@ impl Reader {
     }
 
     /// Returns the events of work towards a goal, over all its turns, up to the one that ends it.
-    pub(crate) fn work(self) -> EventStream {
+    pub(crate) fn work(mut self) -> EventStream {
         let mut is_over = false;
-        EventStream::new(self.take_while(move |envelope| {
-            let goes_on = !is_over;
-            is_over = matches!(
-                envelope.event,
-                Event::Session(SessionEvent::Work(GoalEvent::GoalState { state, .. })) if state != GoalState::Active
-            );
-            std::future::ready(goes_on)
+        EventStream::new(stream::poll_fn(move |cx| {
+            if is_over {
+                return Poll::Ready(None);
+            }
+            let next = self.poll_next_unpin(cx);
+            if let Poll::Ready(next) = &next {
+                is_over = next.as_ref().is_none_or(|envelope| ends_work(&envelope.event));
+            }
+            next
         }))
     }
 
@@ -301,6 +303,14 @@ impl Stream for Reader {
             Poll::Pending => Poll::Pending,
         }
     }
+}
+
+/// Returns true if an event ends work towards a goal.
+fn ends_work(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Session(SessionEvent::Work(GoalEvent::GoalState { state, .. })) if *state != GoalState::Active
+    )
 }
 
 /// A reader that goes back to the store after falling behind.

@@ -21,6 +21,7 @@ pub mod format;
 mod goal;
 mod handle;
 mod keyed;
+mod orphans;
 pub mod past;
 mod pins;
 mod queries;

@@ -29,8 +29,8 @@ use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::id::SessionId;
 use windlass_core::log::{
     Attachment, Batch, BlobLimits, Blobs, Booking, Durability, Entry, Exchange, Exchanges, Found, Frame,
-    GoalInfo, GoalRegistry, Label, Lease, Ledger, Lifecycle, LogError, NewExchange, NewSession, Opened, Preferences, SessionInfo,
-    SessionLog, SessionQuery, Sessions, Spent, SpentBy,
+    GoalInfo, GoalRegistry, Label, Lease, Ledger, Lifecycle, LogError, NewExchange, NewSession, Opened,
+    Preferences, SessionInfo, SessionLog, SessionQuery, Sessions, Spent, SpentBy,
 };
 
 pub use self::care::{Health, backup, check, vacuum};

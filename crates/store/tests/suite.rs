@@ -8,6 +8,7 @@ mod suite {
     mod care;
     mod content;
     mod exchanges;
+    mod goals;
     mod leases;
     mod log;
     mod opening;

@@ -13,8 +13,8 @@ mod thinking;
 use std::collections::VecDeque;
 
 use windlass_api::{
-    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, NoteKind, Part, Role, SessionEvent, goal_note,
-    own_call,
+    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, NoteKind, Part, Role, SessionEvent,
+    goal_note, own_call,
 };
 use windlass_core::dispatch::title;
 use windlass_core::message::FragmentSource;

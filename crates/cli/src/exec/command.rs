@@ -8,7 +8,6 @@ use windlass_api::{
     ClientError, Commands, EVENT_VERSION, Envelope, Event, EventStream, FinishReason, Follow, SessionId,
 };
 
-use super::goal::is_goal;
 use super::{Job, Runner, connect};
 use crate::engine::not_begun;
 use crate::exit::Exit;
@@ -37,10 +36,7 @@ impl Runner<'_> {
             }
             Follow::Watch(events) => {
                 job.style.note(&reply.text);
-                return Ok(match is_goal(&job.prompt) {
-                    true => self.pursue(events).await,
-                    false => self.outcome(events).await,
-                });
+                return Ok(self.follow(&job.prompt, events).await);
             }
         }
         let event = told(&self.session, last, &reply.text);
@@ -50,7 +46,7 @@ impl Runner<'_> {
     }
 
     /// Prints a running turn to its end. If it has no answer, the output of the last tool call is the answer.
-    async fn outcome(&mut self, events: EventStream) -> Outcome {
+    pub(super) async fn outcome(&mut self, events: EventStream) -> Outcome {
         let called = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&called);
         let events = events.inspect(move |envelope| {

@@ -1,6 +1,8 @@
 //! GOAL-3: `windlass exec --goal`: works towards a goal over many turns, and reports how it ended.
 
-use windlass_api::{ClaimStatus, Event, EventStream, GoalEvent, GoalRequest, GoalState, GoalStop, SessionEvent, command_line};
+use windlass_api::{
+    ClaimStatus, Event, EventStream, GoalEvent, GoalRequest, GoalState, GoalStop, SessionEvent, command_line,
+};
 use windlass_config::Problem;
 
 use super::Runner;
@@ -15,7 +17,10 @@ pub(super) fn request(words: &[String], options: &ExecOptions) -> Result<Option<
         return Ok(None);
     };
     if !words.is_empty() {
-        let text = format!("with --goal there is no prompt, but {:?} was given", words.join(" "));
+        let text = format!(
+            "with --goal there is no prompt, but {:?} was given",
+            words.join(" ")
+        );
         return Err(Problem::usage(text));
     }
     let text = text.trim().to_owned();
@@ -42,14 +47,18 @@ pub(super) fn request(words: &[String], options: &ExecOptions) -> Result<Option<
     }))
 }
 
-/// Returns true for a command whose events are work towards a goal.
-pub(super) fn is_goal(line: &str) -> bool {
-    command_line(line).is_some_and(|line| matches!(line.name, "goal" | "plan"))
-}
-
 impl Runner<'_> {
+    /// Prints the events that a command started.
+    pub(super) async fn follow(&mut self, line: &str, events: EventStream) -> Outcome {
+        match command_line(line).map(|line| line.name) {
+            Some("goal" | "plan") => self.pursue(events).await,
+            Some("verify") => self.verify(events).await,
+            _ => self.outcome(events).await,
+        }
+    }
+
     /// Prints work towards a goal to its end. The answer is that of the last turn.
-    pub(super) async fn pursue(&mut self, mut events: EventStream) -> Outcome {
+    async fn pursue(&mut self, mut events: EventStream) -> Outcome {
         let mut last = Outcome::answered(Exit::Ok, String::new());
         let mut end = None;
         while let Some(envelope) = self.next(&mut events).await {
@@ -79,7 +88,11 @@ impl Runner<'_> {
                 let (exit, kind) = ended(reason);
                 (exit, kind, message)
             }
-            None => (Exit::Failed, "lost", "the event stream ended before the goal was reached".to_owned()),
+            None => (
+                Exit::Failed,
+                "lost",
+                "the event stream ended before the goal was reached".to_owned(),
+            ),
         };
         let message = format!("the goal is not reached: {message}");
         Outcome {
@@ -93,6 +106,34 @@ impl Runner<'_> {
                 )),
             }),
             ..last
+        }
+    }
+}
+
+impl Runner<'_> {
+    /// GOAL-7: prints the verification of claims to its end. A false claim counts more than a stale one.
+    async fn verify(&mut self, mut events: EventStream) -> Outcome {
+        let (mut has_false, mut has_stale) = (false, false);
+        let mut outcome = Outcome::answered(Exit::Ok, String::new());
+        while let Some(envelope) = self.next(&mut events).await {
+            match &envelope.event {
+                Event::Session(SessionEvent::Work(GoalEvent::Claim(claim))) => match claim.status {
+                    ClaimStatus::Verified => {}
+                    ClaimStatus::False => has_false = true,
+                    ClaimStatus::Stale | ClaimStatus::Unproven => has_stale = true,
+                },
+                event if event.is_terminal() => outcome = Outcome::of(event, self.signals.exit()),
+                _ => {}
+            }
+        }
+        let exit = match outcome.exit {
+            Exit::Ok if has_false => Exit::FalseClaim,
+            Exit::Ok if has_stale => Exit::StaleClaim,
+            exit => exit,
+        };
+        Outcome {
+            exit: self.exit(exit),
+            ..outcome
         }
     }
 }

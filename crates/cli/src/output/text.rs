@@ -3,7 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use windlass_api::{
-    DENIED_TEXT, DeltaKind, Envelope, Event, GoalCompletion, GoalEvent, NoteKind, SessionEvent, StepStatus, goal_note,
+    DENIED_TEXT, DeltaKind, Envelope, Event, GoalCompletion, GoalEvent, NoteKind, SessionEvent, StepStatus,
+    goal_note,
 };
 use windlass_service::format::cut;
 

@@ -19,7 +19,10 @@ pub fn schema() -> Json {
         insert(&mut root, &parts, entry(key));
     }
     for section in SECTIONS.iter().filter(|section| !section.name.is_empty()) {
-        let table = section.name.split('.').fold(&mut root, |table, part| child(table, part));
+        let table = section
+            .name
+            .split('.')
+            .fold(&mut root, |table, part| child(table, part));
         if let Some(table) = table.as_object_mut() {
             table.insert("description".to_owned(), section.help.into());
         }

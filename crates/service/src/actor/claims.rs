@@ -12,7 +12,7 @@ use super::checking::{Check, Observation, Purpose};
 use super::user_command::Author;
 use super::{Activity, Begun, SessionActor, canceled};
 use crate::goal::evidence::ClaimHook;
-use crate::goal::plan::{PlanHook, planned};
+use crate::goal::plan::PlanHook;
 use crate::goal::{GoalHook, work};
 use crate::refused;
 use crate::turn::PlannedTurn;
@@ -21,7 +21,7 @@ impl SessionActor {
     /// Adds the hooks of a turn that concern the goal.
     pub(super) fn goal_hooks(&mut self, turn: &mut PlannedTurn, message: &Message) {
         let goals = self.env.goals();
-        if let Some(goal) = planned(message) {
+        if let Some(goal) = self.pursuit.take_planning(message) {
             // A plan is made by reading; the mode of the session stays as it is.
             turn.config.calls.policy.mode = Mode::Plan;
             turn.config.hooks.push(PlanHook { goal });

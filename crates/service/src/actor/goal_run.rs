@@ -27,7 +27,7 @@ impl SessionActor {
     /// Continues the work towards the goal.
     pub(super) async fn pursue(&mut self, due: Due) -> Activity {
         match due {
-            Due::Stopped => self.halt(GoalStop::User, "you stopped it").await,
+            Due::Stopped => self.stopped().await,
             Due::Judged(judged) => self.judged(judged).await,
             Due::Step(Phase::Review { says_done }) => return self.review(says_done).await,
             Due::Step(Phase::Judge) => self.ask_supervisor(),
@@ -53,6 +53,14 @@ impl SessionActor {
         };
         let now = self.inner.clock.now();
         self.note(vec![state(to, Some(stop), message, now)]).await;
+    }
+
+    /// Pauses the work because it was stopped: by the user, or with the program.
+    async fn stopped(&mut self) {
+        match self.stay == Stay::Closing || self.inner.closing.is_cancelled() {
+            true => self.leave_goal().await,
+            false => self.halt(GoalStop::User, "you stopped it").await,
+        }
     }
 
     /// Pauses the work because the session's task ends.
@@ -215,8 +223,7 @@ impl SessionActor {
         match after {
             After::Review => {}
             After::Next => self.pursuit.then(self.soon()),
-            After::Stopped if self.stay == Stay::Closing => self.leave_goal().await,
-            After::Stopped => self.halt(GoalStop::User, "you stopped it").await,
+            After::Stopped => self.stopped().await,
             After::Stop(stop, message) => self.halt(stop, &message).await,
             After::Wait(wait, why) => {
                 let (now, wait_ms) = (self.inner.clock.now(), wait.as_millis());
@@ -368,12 +375,7 @@ impl SessionActor {
         match purpose {
             Purpose::Claims(claims) => self.claims_checked(claims, seen, was_stopped).await,
             Purpose::Goal(_) | Purpose::Step(_) if !self.pursuit.is_active() => {}
-            Purpose::Goal(_) | Purpose::Step(_) if was_stopped && self.stay == Stay::Closing => {
-                self.leave_goal().await;
-            }
-            Purpose::Goal(_) | Purpose::Step(_) if was_stopped => {
-                self.halt(GoalStop::User, "you stopped it").await;
-            }
+            Purpose::Goal(_) | Purpose::Step(_) if was_stopped => self.stopped().await,
             Purpose::Goal(criteria) => self.goal_checked(criteria, seen).await,
             Purpose::Step(id) => self.step_checked(&id, seen.first()).await,
         }

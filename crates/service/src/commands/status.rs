@@ -41,6 +41,9 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     rows.push(("cost", dollars(totals.cost_usd)));
     rows.push(("queue", format!("{queue} waiting")));
     rows.extend(goal.map(|goal| ("goal", cut(&goal, GOAL))));
+    let work = super::goal::standing(cx);
+    rows.extend(work.map(|work| ("goal work", work.lines().next().unwrap_or_default().to_owned())));
+    let env = &mut *cx.env;
     if let Some(checkpoints) = env.checkpoints() {
         let count = match checkpoints.list().await {
             Ok(all) => all.len().to_string(),

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::Deserialize;
-use windlass_api::{Event, GoalEvent, Message, Part, Plan, PlanStep, StepState};
-use windlass_core::hook::{AnswerAction, Hook, TurnEnd, TurnHook};
+use windlass_api::{Event, GoalEvent, Message, Plan, PlanStep, StepState};
+use windlass_core::hook::{AnswerAction, Hook, TurnAction, TurnEnd, TurnHook};
 use windlass_core::message::{Fragment, FragmentSource};
 use windlass_core::turn::{Answered, Outcome};
 
@@ -25,21 +26,6 @@ first if you need to. Then answer with one JSON object in a ```json block, and n
 \"short-name\", \"title\": \"what is to be done\", \"depends_on\": [\"ids of steps that come first\"], \"check\": \
 \"command that succeeds once the step is done, or leave it out\"}]}. Use at most 20 steps; leave `depends_on` empty where \
 steps are independent of each other.";
-
-/// Label of the instructions in a message that asks for a plan.
-const LABEL: &str = "plan";
-
-/// Returns an input that asks the model for a plan.
-pub(crate) fn request(text: &str) -> Vec<Part> {
-    let instructions = Fragment::new(FragmentSource::Prompt, PROPOSE).labeled(LABEL);
-    vec![Part::text(text), Part::Context(instructions)]
-}
-
-/// Returns the task of a message that asks for a plan.
-pub(crate) fn planned(message: &Message) -> Option<String> {
-    let asks = |part: &Part| matches!(part, Part::Context(part) if part.label.as_deref() == Some(LABEL));
-    message.parts.iter().any(asks).then(|| crate::title::prompt(message))
-}
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -229,6 +215,10 @@ impl Hook for PlanHook {
 
 #[async_trait]
 impl TurnHook for PlanHook {
+    async fn before_turn(&self, _: &[Arc<Message>]) -> TurnAction {
+        TurnAction::Start(vec![Fragment::new(FragmentSource::Prompt, PROPOSE)])
+    }
+
     async fn before_answer(&self, answer: &str) -> AnswerAction {
         match read(answer, &self.goal) {
             Ok(_) => AnswerAction::Accept,

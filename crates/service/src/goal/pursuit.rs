@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_api::{CallId, Event, FailureKind, GoalState, GoalStop, ProviderErrorKind, Timestamp};
+use windlass_api::{
+    CallId, Event, FailureKind, GoalState, GoalStop, Message, Part, ProviderErrorKind, Timestamp,
+};
 use windlass_core::clock::Clock;
 use windlass_core::log::Entry;
 use windlass_core::permission::{Approver, Denial, Grant, Proposal, Question};
@@ -34,6 +36,8 @@ pub(crate) struct Pursuit {
     pub(crate) provider: Option<Arc<dyn Provider>>,
     /// The step of the plan whose check failed last.
     failed_step: Option<FailedStep>,
+    /// Task for which the next input asks for a plan.
+    planning: Option<String>,
     phase: Phase,
     answers: Streak,
     blockers: Streak,
@@ -125,6 +129,7 @@ impl Pursuit {
             supervision: Supervision::default(),
             provider: None,
             failed_step: None,
+            planning: None,
             phase: Phase::Next(Duration::ZERO),
             answers: Streak::default(),
             blockers: Streak::default(),
@@ -168,6 +173,22 @@ impl Pursuit {
     /// Returns true if the running turn has no input of the user.
     pub(crate) fn is_own_turn(&self) -> bool {
         self.own_turn.is_some()
+    }
+
+    /// Announces an input that asks for a plan.
+    pub(crate) fn plan(&mut self, task: &str) {
+        self.planning = Some(task.to_owned());
+    }
+
+    /// Returns the task of an input that asks for a plan.
+    pub(crate) fn take_planning(&mut self, message: &Message) -> Option<String> {
+        let said = |part: &Part| match part {
+            Part::Text(text) => Some(text.text.trim().to_owned()),
+            _ => None,
+        };
+        let planning = self.planning.take()?;
+        let is_asked = message.parts.iter().filter_map(said).any(|text| text == planning.trim());
+        is_asked.then_some(planning)
     }
 
     /// Announces a turn without input, which may spend `left` US dollars.
