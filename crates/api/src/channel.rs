@@ -167,6 +167,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
                 self.said(text).await?;
             }
             Follow::Submit(parts) => return self.submit(parts).await,
+            Follow::Edit(line) => self.said(line).await?,
             Follow::Watch(events) => {
                 let told = if text.is_empty() {
                     Ok(())

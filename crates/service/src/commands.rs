@@ -52,6 +52,8 @@ pub(crate) enum Then {
     Session(Box<SessionInfo>),
     Summarize,
     Shell(String),
+    /// Let the user edit a command.
+    Edit(String),
     /// Show the work towards the goal.
     Pursue,
     /// Run the commands of all claims again.

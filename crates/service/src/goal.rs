@@ -3,6 +3,7 @@
 
 mod autonomy;
 pub(crate) mod evidence;
+pub(crate) mod go_ahead;
 mod hook;
 mod phrase;
 pub(crate) mod plan;
@@ -116,7 +117,10 @@ impl Goal {
 /// Returns the cost in US dollars and the tokens of all rows.
 pub(crate) fn sum(rows: &[Spent]) -> (f64, u64) {
     let cost = rows.iter().map(|row| row.cost_usd).sum();
-    let tokens = rows.iter().map(|row| row.usage.total_input() + row.usage.output).sum();
+    let tokens = rows
+        .iter()
+        .map(|row| row.usage.total_input() + row.usage.output)
+        .sum();
     (cost, tokens)
 }
 

@@ -55,8 +55,8 @@ use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
     AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, ModelChoice,
-    ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, SupervisorLimits, SupervisorModel, Titles,
-    ToolInfo, TurnPlan, TurnStart, UserCommand,
+    ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, SupervisorLimits, SupervisorModel,
+    Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionHandle;
@@ -366,6 +366,7 @@ impl Commands for Service {
             Then::Session(info) => Follow::Session(info),
             Then::Summarize => Follow::Watch(self.summarize(session).await?),
             Then::Shell(command) => Follow::Watch(self.shell(session, command).await?),
+            Then::Edit(line) => Follow::Edit(line),
             Then::Pursue => Follow::Watch(reader.work()),
             Then::Verify => {
                 self.request(session, SessionRequest::Verify).await??;

@@ -23,12 +23,13 @@ impl Runner<'_> {
         models: &Models,
         last: u64,
     ) -> Result<Outcome, Problem> {
-        let reply = match self.client.command(&self.session, &job.prompt).await {
+        let mut reply = match self.client.command(&self.session, &job.prompt).await {
             Ok(reply) => reply,
             Err(error) => return Ok(refused(error)),
         };
         match reply.follow {
             Follow::Nothing | Follow::Leave => {}
+            Follow::Edit(line) => reply.text = line,
             Follow::Session(info) => self.went_to = Some(info.id),
             Follow::Submit(said) => {
                 connect(models, job.style).await?;

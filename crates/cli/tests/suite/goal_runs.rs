@@ -309,7 +309,7 @@ fn claims_are_verified() {
         { "text": "nobody looked", "command": "test -e b.txt", "exit_code": 0 },
     ]});
     let (_sim, workspace) = goal([Reply::call("bash", test), Reply::call("done", done)], "");
-    let said = run(&workspace, &["exec", "--mode", "auto", "look"]);
+    let said = run(&workspace, &["exec", "--mode", "auto", "--require-done", "look"]);
     said.assert_code(0)
         .assert_says("False claim: a.txt is there (`test -e a.txt` had exit code 1)")
         .assert_says("Unproven claim: nobody looked");
@@ -378,6 +378,14 @@ fn a_plan_is_carried_out() {
     assert_eq!(of_type(&events, "goal_completed")[0]["how"], "plan");
     let shown = run(&workspace, &["exec", "--continue", "/plan show"]);
     assert!(shown.stdout.contains("2 of 2 done"), "{shown}");
+    let edited = run(&workspace, &["exec", "--continue", "/plan edit"]);
+    let line = edited.assert_code(0).stdout.trim().to_owned();
+    let line = line.replace("tell about it", "tell everybody");
+    let set = run(&workspace, &["exec", "--continue", &line]);
+    assert!(
+        set.assert_code(0).stdout.contains("[x] tell: tell everybody"),
+        "{set}"
+    );
     workspace.write(
         "p.json",
         "{\"steps\": [{\"id\": \"x\", \"title\": \"t\", \"depends_on\": [\"y\"]}]}",

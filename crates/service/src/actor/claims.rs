@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 use std::fmt::Write;
+use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use windlass_api::{ClaimCheck, ClaimStatus, ClientError, Event, FinishReason, GoalEvent, Message, SessionEvent};
+use windlass_api::{
+    CallId, ClaimCheck, ClaimStatus, ClientError, Event, FinishReason, GoalEvent, Message, SessionEvent,
+};
 use windlass_core::log::{counting, record};
 use windlass_core::permission::Mode;
 
@@ -12,6 +15,7 @@ use super::checking::{Check, Observation, Purpose};
 use super::user_command::Author;
 use super::{Activity, Begun, SessionActor, canceled};
 use crate::goal::evidence::ClaimHook;
+use crate::goal::go_ahead::GoAhead;
 use crate::goal::plan::PlanHook;
 use crate::goal::{GoalHook, work};
 use crate::refused;
@@ -25,6 +29,14 @@ impl SessionActor {
             // A plan is made by reading; the mode of the session stays as it is.
             turn.config.calls.policy.mode = Mode::Plan;
             turn.config.hooks.push(PlanHook { goal });
+        } else if turn.config.calls.policy.mode == Mode::Plan && turn.config.calls.policy.attended {
+            turn.config.hooks.push(GoAhead {
+                id: CallId::from(format!("go-ahead-{}", message.id)),
+                sink: Arc::clone(&self.sink),
+                replies: self.handle.replies.clone(),
+                cancel: turn.ports.cancel.clone(),
+                has_agreed: self.pursuit.agreement(),
+            });
         }
         turn.config.hooks.push(ClaimHook {
             input: message.id.clone(),
@@ -56,7 +68,10 @@ impl SessionActor {
             let Event::Session(SessionEvent::Work(GoalEvent::Claim(claim))) = &entry.event else {
                 continue;
             };
-            match places.get(&claim.command).and_then(|place| claims.get_mut(*place)) {
+            match places
+                .get(&claim.command)
+                .and_then(|place| claims.get_mut(*place))
+            {
                 Some(known) => *known = claim.clone(),
                 None => {
                     places.insert(claim.command.clone(), claims.len());
@@ -70,7 +85,9 @@ impl SessionActor {
             return Activity::Idle;
         }
         let _ = answer.send(Ok(()));
-        let checks = claims.iter().map(|claim| Check::Command(claim.command.clone(), Author::Model));
+        let checks = claims
+            .iter()
+            .map(|claim| Check::Command(claim.command.clone(), Author::Model));
         let checks = checks.collect();
         self.check(checks, Purpose::Claims(claims)).await
     }

@@ -11,6 +11,7 @@ use windlass_api::{
 };
 use windlass_core::log::{Durability, SpentBy};
 use windlass_core::message::FragmentSource;
+use windlass_core::permission::Mode;
 use windlass_core::turn::Outcome;
 
 use super::checking::{Check, Observation, Purpose};
@@ -166,7 +167,12 @@ impl SessionActor {
         }
         let most = limits.max_cost_per_day?;
         let midnight = Timestamp(now.0 - now.0 % DAY);
-        let today = self.inner.store.unattended_cost(midnight).await.unwrap_or_default();
+        let today = self
+            .inner
+            .store
+            .unattended_cost(midnight)
+            .await
+            .unwrap_or_default();
         (today >= most).then(|| {
             let text = format!(
                 "work without input has cost ${today:.2} today, and autonomy.max_cost_per_day is ${most:.2}"
@@ -211,6 +217,9 @@ impl SessionActor {
     /// Takes the end of a turn into account.
     pub(super) async fn goal_turn_ended(&mut self, outcome: Option<&Outcome>) {
         let goals = self.env.goals();
+        if self.pursuit.take_agreement() {
+            self.env.permissions().set_mode(Mode::Auto);
+        }
         let is_own = self.pursuit.is_own_turn();
         let after = match (is_own, outcome) {
             (true, outcome) => self.pursuit.ended(outcome, &goals),
@@ -308,7 +317,8 @@ impl SessionActor {
                 self.halt(GoalStop::Supervisor, &text).await;
             }
             Judged::Failed(why) => {
-                let text = format!("the supervisor could not judge, so the goal counts as not reached: {why}");
+                let text =
+                    format!("the supervisor could not judge, so the goal counts as not reached: {why}");
                 self.warn(&[text]).await;
                 self.go_on().await;
             }

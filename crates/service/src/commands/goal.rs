@@ -128,7 +128,11 @@ fn told(last: Option<&CheckRun>, tree: Option<&str>) -> String {
         return "not run yet".to_owned();
     };
     let is_stale = check.evidence.tree.as_deref() != tree && check.evidence.tree.is_some();
-    let stale = if is_stale { " (stale: files changed since)" } else { "" };
+    let stale = if is_stale {
+        " (stale: files changed since)"
+    } else {
+        ""
+    };
     match (check.passed, check.evidence.exit_code) {
         (true, _) => format!("passed{stale}"),
         (false, Some(code)) => format!("failed with exit code {code}{stale}"),
@@ -167,7 +171,10 @@ async fn create(cx: &mut CommandContext<'_>, arguments: &str) -> Outcome {
         return Err(Stop::Failed(text.to_owned()));
     }
     let limits = cx.env.goals().autonomy;
-    let commands = request.checks.into_iter().map(|command| Criterion::Command { command });
+    let commands = request
+        .checks
+        .into_iter()
+        .map(|command| Criterion::Command { command });
     let files = request.files.into_iter().map(|path| Criterion::File { path });
     let user = request.asks.then_some(Criterion::User);
     let (before_usd, before_tokens) = spent(cx).await?;
@@ -204,7 +211,9 @@ pub(super) async fn begin(cx: &mut CommandContext<'_>, run: GoalRun) -> Outcome 
 
 async fn pause(cx: &mut CommandContext<'_>) -> Outcome {
     let Some(event) = ended(cx, "you paused it") else {
-        return Err(Stop::Failed("no goal is being worked on without input".to_owned()));
+        return Err(Stop::Failed(
+            "no goal is being worked on without input".to_owned(),
+        ));
     };
     record(cx, vec![event]).await?;
     let text = match cx.is_busy {

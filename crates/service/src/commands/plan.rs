@@ -24,6 +24,7 @@ pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
         ("show", "") => show(cx),
         ("clear", "") => keep(cx, Plan::default(), "The plan was dropped.").await,
         ("go", "") => go(cx).await,
+        ("edit", "") => edit(cx),
         ("drop", step) if !step.is_empty() => {
             let left = plan::without(existing(cx)?, step).map_err(Stop::Failed)?;
             edited(cx, left).await
@@ -61,7 +62,11 @@ fn show(cx: &CommandContext<'_>) -> Outcome {
 }
 
 fn described(plan: &Plan) -> String {
-    let done = plan.steps.iter().filter(|step| step.status == StepState::Done).count();
+    let done = plan
+        .steps
+        .iter()
+        .filter(|step| step.status == StepState::Done)
+        .count();
     format!(
         "Plan: {}\n{}{done} of {} done. /plan go carries it out, /plan drop STEP removes a step, /plan --file PATH reads \
          an edited one.",
@@ -69,6 +74,16 @@ fn described(plan: &Plan) -> String {
         plan::listing(plan),
         plan.steps.len()
     )
+}
+
+/// Hands the plan to the user as a command that sets it.
+fn edit(cx: &CommandContext<'_>) -> Outcome {
+    let failed = |error: serde_json::Error| Stop::Failed(error.to_string());
+    let json = serde_json::to_string_pretty(existing(cx)?).map_err(failed)?;
+    Ok(Said {
+        text: String::new(),
+        then: Then::Edit(format!("/plan set {json}")),
+    })
 }
 
 fn from_file(cx: &CommandContext<'_>, path: &str) -> Result<Plan, Stop> {
@@ -105,7 +120,9 @@ async fn go(cx: &mut CommandContext<'_>) -> Outcome {
     cx.wait_for_turn()?;
     let plan = existing(cx)?.clone();
     if cx.pursuit.is_active() {
-        return Err(Stop::Failed("the session already works on a goal; /goal pause stops it".to_owned()));
+        return Err(Stop::Failed(
+            "the session already works on a goal; /goal pause stops it".to_owned(),
+        ));
     }
     if plan::ready(&plan).is_empty() {
         return Err(Stop::Failed("every step of the plan is done".to_owned()));

@@ -2,7 +2,8 @@
 
 use super::complete::Complete;
 use super::{
-    Command, Said, Stop, Then, checkpoint, context, cost, goal, help, model, plan, rewind, session, status, why,
+    Command, Said, Stop, Then, checkpoint, context, cost, goal, help, model, plan, rewind, session, status,
+    why,
 };
 
 #[rustfmt::skip]
@@ -164,9 +165,9 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: "plan",
         aliases: &[],
-        arguments: "[TEXT | show | set JSON | --file PATH | drop STEP | go | clear]",
+        arguments: "[TEXT | show | edit | set JSON | --file PATH | drop STEP | go | clear]",
         help: "Have the model plan a task in steps, edit the plan, and carry it out; alone, allow only reads",
-        complete: Complete::Words(&["show", "go", "drop", "clear", "--file"]),
+        complete: Complete::Words(&["show", "edit", "go", "drop", "clear", "--file"]),
         run: |cx, words| Box::pin(plan::plan(cx, words)),
     },
     Command {

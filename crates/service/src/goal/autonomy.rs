@@ -72,9 +72,7 @@ impl Autonomy {
                 self.checks.retain(|old| old.criterion != check.criterion);
                 self.checks.push(check.clone());
             }
-            GoalEvent::GoalVerdict {
-                achieved, reason, ..
-            } => {
+            GoalEvent::GoalVerdict { achieved, reason, .. } => {
                 self.verdict = Some((*achieved, reason.clone()));
             }
             GoalEvent::GoalState {

@@ -63,7 +63,11 @@ impl TurnHook for ClaimHook {
     async fn turn_ended(&self, end: &TurnEnd<'_>) -> Vec<Event> {
         let begin = end.history.iter().rposition(|message| message.id == self.input);
         let calls = calls(end.history.get(begin.unwrap_or_default()..).unwrap_or_default());
-        let done = calls.iter().rev().find(|(call, _)| call.name == DONE);
+        let is_done = |result: &Option<&ToolResult>| result.is_some_and(|result| !result.is_error);
+        let done = calls
+            .iter()
+            .rev()
+            .find(|(call, result)| call.name == DONE && is_done(result));
         let claims = done.map(|(call, _)| claims(&call.input)).unwrap_or_default();
         if claims.is_empty() {
             return Vec::new();
@@ -72,7 +76,9 @@ impl TurnHook for ClaimHook {
             Some(files) => files.tree().await.ok().flatten(),
             None => None,
         };
-        let checked = claims.into_iter().map(|claim| compare(claim, &calls, tree.as_deref()));
+        let checked = claims
+            .into_iter()
+            .map(|claim| compare(claim, &calls, tree.as_deref()));
         checked.map(|claim| work(GoalEvent::Claim(claim))).collect()
     }
 }
@@ -101,12 +107,16 @@ fn calls(messages: &[Arc<Message>]) -> Vec<(&ToolCall, Option<&ToolResult>)> {
 
 /// Compares a claim with the last call that ran its command.
 fn compare(claim: Claim, calls: &[(&ToolCall, Option<&ToolResult>)], tree: Option<&str>) -> ClaimCheck {
-    let ran = calls.iter().rposition(|(call, _)| ran(call) == Some(claim.command.trim().to_owned()));
+    let ran = calls
+        .iter()
+        .rposition(|(call, _)| ran(call) == Some(claim.command.trim().to_owned()));
     let result = ran.and_then(|place| calls.get(place)?.1);
     let exit_code = result.and_then(|result| result.metadata.as_ref()?.get("exit_code")?.as_i64());
     let later = calls.iter().skip(ran.map_or(0, |place| place + 1));
     let was_edited = later
-        .filter(|(call, result)| EDITS.contains(&call.name.as_str()) && result.is_some_and(|one| !one.is_error))
+        .filter(|(call, result)| {
+            EDITS.contains(&call.name.as_str()) && result.is_some_and(|one| !one.is_error)
+        })
         .count()
         > 0;
     let status = match exit_code {
@@ -122,7 +132,9 @@ fn compare(claim: Claim, calls: &[(&ToolCall, Option<&ToolResult>)], tree: Optio
         status,
         evidence: Evidence {
             exit_code,
-            output: result.filter(|_| exit_code.is_some()).map(|result| digest(&result.content)),
+            output: result
+                .filter(|_| exit_code.is_some())
+                .map(|result| digest(&result.content)),
             tree: tree.map(str::to_owned),
         },
     }
@@ -183,8 +195,14 @@ mod tests {
         assert_eq!(status(&[]), ClaimStatus::Unproven);
         assert_eq!(status(&[(&test, None)]), ClaimStatus::Unproven);
         assert_eq!(status(&[(&test, Some(&bad))]), ClaimStatus::False);
-        assert_eq!(status(&[(&test, Some(&bad)), (&again, Some(&good))]), ClaimStatus::Verified);
-        assert_eq!(status(&[(&again, Some(&good)), (&edit, Some(&edited))]), ClaimStatus::Stale);
+        assert_eq!(
+            status(&[(&test, Some(&bad)), (&again, Some(&good))]),
+            ClaimStatus::Verified
+        );
+        assert_eq!(
+            status(&[(&again, Some(&good)), (&edit, Some(&edited))]),
+            ClaimStatus::Stale
+        );
     }
 
     /// GOAL-7: claims are read from the arguments of `done`; anything else carries none.

@@ -56,7 +56,8 @@ pub(crate) fn read(text: &str, goal: &str) -> Result<Plan, String> {
     let begin = text.find('{').ok_or("there is no JSON object with `steps`")?;
     let end = text.rfind('}').map_or(begin, |end| end + 1);
     let object = text.get(begin..end).unwrap_or_default();
-    let proposal: Proposal = serde_json::from_str(object).map_err(|error| format!("the plan is not valid: {error}"))?;
+    let proposal: Proposal =
+        serde_json::from_str(object).map_err(|error| format!("the plan is not valid: {error}"))?;
     let steps = proposal.steps.into_iter().map(|step| PlanStep {
         id: step.id.trim().to_owned(),
         title: step.title.trim().to_owned(),
@@ -79,7 +80,9 @@ pub(crate) fn validate(plan: &Plan) -> Result<(), String> {
     }
     if plan.steps.len() > MOST_STEPS {
         let count = plan.steps.len();
-        return Err(format!("the plan has {count} steps; at most {MOST_STEPS} are possible"));
+        return Err(format!(
+            "the plan has {count} steps; at most {MOST_STEPS} are possible"
+        ));
     }
     let mut ids = HashSet::new();
     for step in &plan.steps {
@@ -92,7 +95,10 @@ pub(crate) fn validate(plan: &Plan) -> Result<(), String> {
             ));
         }
         if step.title.is_empty() || step.title.chars().count() > LONGEST_TITLE {
-            return Err(format!("step `{}` needs a title of at most {LONGEST_TITLE} characters", step.id));
+            return Err(format!(
+                "step `{}` needs a title of at most {LONGEST_TITLE} characters",
+                step.id
+            ));
         }
         if !ids.insert(step.id.as_str()) {
             return Err(format!("two steps have the id `{}`", step.id));
@@ -100,11 +106,17 @@ pub(crate) fn validate(plan: &Plan) -> Result<(), String> {
     }
     for step in &plan.steps {
         if let Some(unknown) = step.depends_on.iter().find(|id| !ids.contains(id.as_str())) {
-            return Err(format!("step `{}` depends on `{unknown}`, which does not exist", step.id));
+            return Err(format!(
+                "step `{}` depends on `{unknown}`, which does not exist",
+                step.id
+            ));
         }
     }
     match cycle(plan) {
-        Some(path) => Err(format!("the steps depend on each other in a circle: {}", path.join(" → "))),
+        Some(path) => Err(format!(
+            "the steps depend on each other in a circle: {}",
+            path.join(" → ")
+        )),
         None => Ok(()),
     }
 }

@@ -38,7 +38,10 @@ fn bad_graphs_are_refused() {
         (&[], "the plan has no steps"),
         (&many, "the plan has 21 steps; at most 20 are possible"),
         (&[("a", &["a"])], "in a circle: a → a"),
-        (&[("a", &["c"]), ("b", &["a"]), ("c", &["b"]), ("d", &["a"])], "in a circle: a → c → b → a"),
+        (
+            &[("a", &["c"]), ("b", &["a"]), ("c", &["b"]), ("d", &["a"])],
+            "in a circle: a → c → b → a",
+        ),
         (&[("a", &["x"])], "step `a` depends on `x`, which does not exist"),
         (&[("a", &[]), ("a", &[])], "two steps have the id `a`"),
         (&[("a b", &[])], "`a b` is not a step id"),
@@ -47,7 +50,11 @@ fn bad_graphs_are_refused() {
         let error = validate(&plan(steps)).unwrap_err();
         assert!(error.contains(words), "{error}");
     }
-    for text in ["no", "{\"steps\": 3}", "{\"steps\": [{\"id\": \"a\", \"title\": \"t\", \"extra\": 1}]}"] {
+    for text in [
+        "no",
+        "{\"steps\": 3}",
+        "{\"steps\": [{\"id\": \"a\", \"title\": \"t\", \"extra\": 1}]}",
+    ] {
         assert!(read(text, "g").is_err(), "{text}");
     }
 }

@@ -54,7 +54,10 @@ pub(crate) fn step(plan: &Plan, step: &PlanStep, failed: Option<&str>) -> String
         step.id, step.title
     );
     if let Some(check) = &step.check {
-        let _ = writeln!(text, "It is done when `{check}` succeeds; Windlass runs it after your turn.");
+        let _ = writeln!(
+            text,
+            "It is done when `{check}` succeeds; Windlass runs it after your turn."
+        );
     }
     if let Some(failed) = failed {
         let _ = writeln!(text, "The last attempt failed its check:\n{failed}");
@@ -68,7 +71,8 @@ fn criteria(run: &GoalRun) -> String {
     if run.criteria.is_empty() {
         return String::new();
     }
-    let mut text = "It is reached when all of these hold, which Windlass checks after each turn:\n".to_owned();
+    let mut text =
+        "It is reached when all of these hold, which Windlass checks after each turn:\n".to_owned();
     for criterion in &run.criteria {
         let line = match criterion {
             Criterion::Command { command } => format!("- `{command}` exits with 0"),

@@ -44,8 +44,16 @@ pub(crate) struct Pursuit {
     waits: u32,
     /// The turn without input that starts or runs.
     own_turn: Option<OwnTurn>,
-    /// Set when a request of the running turn was not answered.
+    answered: UserAnswers,
+}
+
+/// What the user answered, or did not answer, in the running turn.
+#[derive(Debug, Clone, Default)]
+struct UserAnswers {
+    /// Set when a request was not answered.
     unanswered: Arc<AtomicBool>,
+    /// Set when the user wants the plan carried out.
+    has_agreed: Arc<AtomicBool>,
 }
 
 /// A step of the plan whose check failed.
@@ -111,7 +119,11 @@ impl Streak {
     fn note(&mut self, text: &str) -> u32 {
         let words: Vec<&str> = text.split_whitespace().collect();
         let digest = blake3::hash(words.join(" ").as_bytes());
-        self.count = if self.last == Some(digest) { self.count + 1 } else { 1 };
+        self.count = if self.last == Some(digest) {
+            self.count + 1
+        } else {
+            1
+        };
         self.last = Some(digest);
         self.count
     }
@@ -135,7 +147,7 @@ impl Pursuit {
             blockers: Streak::default(),
             waits: 0,
             own_turn: None,
-            unanswered: Arc::default(),
+            answered: UserAnswers::default(),
         }
     }
 
@@ -175,6 +187,16 @@ impl Pursuit {
         self.own_turn.is_some()
     }
 
+    /// Returns the place where the user's wish to go ahead with a plan is noted.
+    pub(crate) fn agreement(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.answered.has_agreed)
+    }
+
+    /// Returns true if the user wanted to go ahead, once.
+    pub(crate) fn take_agreement(&self) -> bool {
+        self.answered.has_agreed.swap(false, Ordering::SeqCst)
+    }
+
     /// Announces an input that asks for a plan.
     pub(crate) fn plan(&mut self, task: &str) {
         self.planning = Some(task.to_owned());
@@ -187,7 +209,11 @@ impl Pursuit {
             _ => None,
         };
         let planning = self.planning.take()?;
-        let is_asked = message.parts.iter().filter_map(said).any(|text| text == planning.trim());
+        let is_asked = message
+            .parts
+            .iter()
+            .filter_map(said)
+            .any(|text| text == planning.trim());
         is_asked.then_some(planning)
     }
 
@@ -272,7 +298,7 @@ impl Pursuit {
         let Some(OwnTurn { left }) = self.own_turn else {
             return;
         };
-        self.unanswered.store(false, Ordering::SeqCst);
+        self.answered.unanswered.store(false, Ordering::SeqCst);
         self.provider = Some(Arc::clone(&turn.ports.provider));
         let limit = &mut turn.config.limits.max_cost_usd;
         *limit = match (*limit, left) {
@@ -283,7 +309,7 @@ impl Pursuit {
             approver: Arc::clone(&turn.ports.approver),
             clock: Arc::clone(&turn.ports.clock),
             limit: patience,
-            unanswered: Arc::clone(&self.unanswered),
+            unanswered: Arc::clone(&self.answered.unanswered),
         });
     }
 
@@ -291,7 +317,7 @@ impl Pursuit {
     pub(crate) fn ended(&mut self, outcome: Option<&Outcome>, goals: &Goals) -> After {
         self.own_turn = None;
         let most = goals.autonomy.max_stuck_count;
-        let was_unanswered = self.unanswered.swap(false, Ordering::SeqCst);
+        let was_unanswered = self.answered.unanswered.swap(false, Ordering::SeqCst);
         match outcome {
             Some(Outcome::Canceled) => After::Stopped,
             _ if was_unanswered => After::Stop(

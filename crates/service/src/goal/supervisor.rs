@@ -142,7 +142,12 @@ impl Question {
             (None, None) => return Judged::Failed("no model is connected".to_owned()),
         };
         let now = self.inner.clock.now();
-        let message = Message::new(&self.session, Role::User, vec![Part::text(self.text.clone())], now);
+        let message = Message::new(
+            &self.session,
+            Role::User,
+            vec![Part::text(self.text.clone())],
+            now,
+        );
         let mut stream = provider.stream(Request {
             prefix: Arc::new(Prefix {
                 system: SYSTEM.to_owned(),
@@ -233,7 +238,9 @@ pub(crate) fn question(work: &Autonomy, run: &GoalRun, history: &[Arc<Message>])
         for part in &message.parts {
             let _ = match part {
                 Part::Text(part) => writeln!(text, "[{role}] {}", cut(&part.text, SHOWN)),
-                Part::ToolCall(call) => writeln!(text, "[{role} calls {}] {}", call.name, cut(&call.input, SHOWN)),
+                Part::ToolCall(call) => {
+                    writeln!(text, "[{role} calls {}] {}", call.name, cut(&call.input, SHOWN))
+                }
                 Part::ToolResult(result) => writeln!(text, "[result] {}", cut(&result.content, SHOWN)),
                 _ => Ok(()),
             };
@@ -280,9 +287,15 @@ mod tests {
         let wait = Judged::Deferred(Duration::from_secs(9));
         for _ in 0..MOST_DEFERRALS {
             assert_eq!(supervision.note(wait.clone(), Duration::ZERO), wait);
-            assert_eq!((supervision.fails(), supervision.retry_at), (0, Some(Duration::from_secs(9))));
+            assert_eq!(
+                (supervision.fails(), supervision.retry_at),
+                (0, Some(Duration::from_secs(9)))
+            );
         }
-        assert!(matches!(supervision.note(wait, Duration::ZERO), Judged::Failed(_)));
+        assert!(matches!(
+            supervision.note(wait, Duration::ZERO),
+            Judged::Failed(_)
+        ));
         assert_eq!((supervision.fails(), supervision.retry_at), (1, None));
     }
 }

@@ -59,7 +59,10 @@ async fn the_registry_follows_events() {
     };
     append(vec![work(verdict)]).await;
     let info = only(&bed).await;
-    assert_eq!((info.state, info.turns, info.max_turns), (GoalState::Active, 2, 5));
+    assert_eq!(
+        (info.state, info.turns, info.max_turns),
+        (GoalState::Active, 2, 5)
+    );
     assert_eq!(info.verification, Some(Verification::NotYet));
     assert_eq!(bed.store.goals(true).await.unwrap().len(), 1);
     append(vec![state(GoalState::Paused, Some(GoalStop::ProcessEnded))]).await;
@@ -74,7 +77,10 @@ async fn the_registry_follows_events() {
     });
     append(vec![reached, state(GoalState::Completed, None)]).await;
     let info = only(&bed).await;
-    assert_eq!(info.verification, Some(Verification::Reached(GoalCompletion::Verified)));
+    assert_eq!(
+        info.verification,
+        Some(Verification::Reached(GoalCompletion::Verified))
+    );
     append(vec![run("rest"), state(GoalState::Active, None)]).await;
     let info = only(&bed).await;
     assert_eq!((info.turns, info.verification), (0, None));
