@@ -167,6 +167,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
                 self.said(text).await?;
             }
             Follow::Submit(parts) => return self.submit(parts).await,
+            Follow::Edit(line) => self.said(line).await?,
             Follow::Watch(events) => {
                 let told = if text.is_empty() {
                     Ok(())
@@ -227,8 +228,8 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         }
     }
 
-    /// Passes events on up to the terminal one. If the channel fails, the turn is canceled and the rest is
-    /// not sent.
+    /// Passes events on up to the last one: the terminal event of a turn, or the end of work towards a goal. If
+    /// the channel fails, the turn is canceled and the rest is not sent.
     async fn watch(
         &mut self,
         mut events: EventStream,
@@ -274,7 +275,6 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
             self.channel.send(&envelope).await?;
             match &envelope.event {
                 Event::Waiting(asking) => self.ask(asking, &mut stop).await?,
-                event if event.is_terminal() => return Ok(()),
                 _ => {}
             }
             let news = News::of(&envelope.event);

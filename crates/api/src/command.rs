@@ -73,6 +73,8 @@ pub enum Follow {
     /// Show these events of a running operation. In JSON it has no data: the events are sent separately, and
     /// a deserialized stream is empty.
     Watch(#[serde(skip)] EventStream),
+    /// Let the user edit this command before it is sent. A front end that cannot do so shows it.
+    Edit(String),
     /// Exit.
     Leave,
 }

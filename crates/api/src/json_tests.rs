@@ -156,6 +156,7 @@ fn replies() -> Vec<&'static str> {
             Follow::Submit(vec![part()]) => {"type": "submit", "data": [{"type": "text", "data": {"text": "hi"}}]},
             Follow::Session(Box::new(info())) => {"type": "session", "data": (info_json())},
             Follow::Watch(EventStream::default()) => {"type": "watch"},
+            Follow::Edit("/plan set {}".into()) => {"type": "edit", "data": "/plan set {}"},
             Follow::Leave => {"type": "leave"},
         ]
         Offer: [

@@ -26,6 +26,7 @@ mod approval;
 mod channel;
 mod command;
 mod connection;
+mod goal;
 mod record;
 
 use std::pin::Pin;
@@ -43,11 +44,14 @@ pub use self::command::{
     own_call, typed_command,
 };
 pub use self::connection::{Connections, Offer};
+pub use self::goal::{GoalRequest, NoteKind, goal_note};
 pub use self::record::{Find, Overview, Presence, Records, Wait, WaitOn, user_messages};
 pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};
 pub use windlass_core::clock::Timestamp;
 pub use windlass_core::event::{
-    DeltaKind, EVENT_VERSION, Envelope, Event, FailureKind, GoalCompletion, SessionEvent, StepStatus, Waiting,
+    CheckRun, ClaimCheck, ClaimStatus, Criterion, DeltaKind, EVENT_VERSION, Envelope, Event, Evidence,
+    FailureKind, GoalCompletion, GoalEvent, GoalRun, GoalState, GoalStop, Plan, PlanStep, SessionEvent,
+    StepState, StepStatus, Waiting,
 };
 pub use windlass_core::id::{CallId, MessageId, SessionId};
 pub use windlass_core::log::{AgentRow, Entry, Label, SessionInfo, SessionKey, SessionStatus};

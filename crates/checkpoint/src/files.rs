@@ -213,6 +213,18 @@ impl Files {
         Ok(self.survey_of(&mut state).entries())
     }
 
+    /// Returns a digest of the workspace as it is now; `None` if it is too large.
+    pub(super) fn digest(&self) -> io::Result<Option<String>> {
+        let mut state = self.lock();
+        // Changes of a call that a stopped process left open are recorded first.
+        self.recover(&mut state)?;
+        let tree = self.tree(&mut state)?;
+        match self.refresh(&mut state, &tree, Report::Nothing)? {
+            Some(_) => self.survey_of(&mut state).digest().map(Some),
+            None => Ok(None),
+        }
+    }
+
     fn survey_of<'a>(&self, state: &'a mut State) -> &'a mut Survey {
         state
             .survey

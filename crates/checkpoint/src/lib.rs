@@ -108,6 +108,10 @@ impl Tracker {
 
 #[async_trait]
 impl Checkpoints for Tracker {
+    async fn tree(&self) -> Result<Option<String>, CheckpointError> {
+        self.0.blocking(Files::digest).await.map_err(failed)
+    }
+
     async fn list(&self) -> Result<Vec<Checkpoint>, CheckpointError> {
         let history = self.0.blocking(Files::history).await.map_err(failed)?;
         Ok(history.turns.values().map(listed).collect())

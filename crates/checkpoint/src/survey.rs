@@ -4,10 +4,11 @@ use std::io;
 use std::path::Path;
 
 use super::index::{Extent, Index, Previous};
-use super::node::Change;
+use super::node::{Change, Digest};
 use super::scan::{Report, Scan, Scanned};
 use super::tree::Tree;
 use super::watch::Watch;
+use windlass_sandbox::sha256_hex;
 
 /// Known state of a workspace.
 pub(super) struct Survey {
@@ -39,6 +40,32 @@ impl Survey {
     /// Returns the number of files and folders.
     pub(super) fn entries(&self) -> usize {
         self.index.entries()
+    }
+
+    /// GOAL-7: returns a digest of all files and folders as they are known, without ignored folders.
+    pub(super) fn digest(&self) -> io::Result<String> {
+        let mut folders = Vec::new();
+        let mut failed = None;
+        self.index.below(b"", |path, folder| {
+            if folder.ignored {
+                return;
+            }
+            let mut text = path.to_vec();
+            for entry in &folder.entries {
+                text.push(0);
+                text.extend_from_slice(&entry.name);
+                text.push(0);
+                match serde_json::to_vec(&entry.node) {
+                    Ok(node) => text.extend(node),
+                    Err(error) => failed = Some(error),
+                }
+            }
+            folders.push(Digest::of(&text).0);
+        })?;
+        match failed {
+            Some(error) => Err(io::Error::other(error)),
+            None => Ok(sha256_hex(&folders.concat())),
+        }
     }
 
     /// Brings the state up to date and returns the changes if they are wanted. Returns `None` if the workspace

@@ -107,6 +107,14 @@ pub(crate) enum Command {
         #[command(flatten)]
         of: OfSession,
     },
+    /// Run the commands behind a session's claims again: verified, false or stale
+    #[command(after_help = VERIFY_HELP)]
+    Verify {
+        /// The session: its name, or the start of its id [default: the latest one in this folder]
+        session: Option<String>,
+        #[command(flatten)]
+        settings: SettingsOptions,
+    },
     /// Inspect the context: every byte of the next request, and why requests missed the provider's cache
     Context {
         #[command(subcommand)]
@@ -183,6 +191,18 @@ pub(crate) enum Command {
         command: Option<String>,
     },
 }
+
+/// Text at the end of `windlass verify --help`.
+const VERIFY_HELP: &str = "\
+An agent that finishes with `done` may claim things, each with a command that shows it. This runs those commands again,
+in the sandbox and in the session's folder, and compares their exit codes.
+
+Exit codes:
+  0    every claim is verified
+  1    there is nothing to verify
+  2    no such session
+  15   a claim is false
+  16   a claim is stale: files changed since, and it no longer holds; or its command could not run";
 
 /// Text at the end of `windlass connect --help`.
 const CONNECT_HELP: &str = "\
@@ -262,6 +282,9 @@ pub(crate) struct ExecOptions {
     pub(crate) require_done: bool,
 
     #[command(flatten)]
+    pub(crate) goal: GoalOptions,
+
+    #[command(flatten)]
     pub(crate) session: SessionOptions,
 
     /// Work in your home folder, or in a folder above it, without a question
@@ -279,6 +302,31 @@ pub(crate) struct ExecOptions {
     /// Print only errors on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+/// GOAL-3: a goal to work on over many turns.
+#[derive(Debug, Clone, Args, Default)]
+pub(crate) struct GoalOptions {
+    /// Work towards this goal over many turns, without input; without a text, continue the goal of the resumed
+    /// session
+    #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", conflicts_with = "require_done")]
+    pub(crate) goal: Option<String>,
+
+    /// The goal is reached when this command succeeds; may be repeated
+    #[arg(long, value_name = "COMMAND", requires = "goal")]
+    pub(crate) check: Vec<String>,
+
+    /// The goal is reached when this file exists and has content; may be repeated
+    #[arg(long, value_name = "PATH", requires = "goal")]
+    pub(crate) file: Vec<String>,
+
+    /// The goal is reached when you confirm it
+    #[arg(long, requires = "goal")]
+    pub(crate) ask: bool,
+
+    /// Maximum number of turns towards the goal
+    #[arg(long, value_name = "N", requires = "goal", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) turns: Option<u32>,
 }
 
 /// Appearance of an interactive session.

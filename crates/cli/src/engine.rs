@@ -141,6 +141,7 @@ impl Engine {
                 return Err(not_begun(error));
             }
         };
+        service.mark_orphans();
         Ok(Self {
             backend: Arc::new(service),
             connections: factory,

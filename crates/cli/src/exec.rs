@@ -1,6 +1,7 @@
 //! `windlass exec`: runs one prompt non-interactively.
 
 mod command;
+mod goal;
 mod input;
 mod schema;
 
@@ -10,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use windlass_api::{
-    Client, ClientError, Event, EventStream, OnBusy, Part, Presence, SessionId, Submission, Waiting,
-    command_line,
+    Client, ClientError, Envelope, Event, EventStream, OnBusy, Part, Presence, SessionId, Submission,
+    Waiting, command_line,
 };
 use windlass_service::{ExchangeRecorder, Service};
 
@@ -49,13 +50,17 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         style.warn(warning);
     }
     wide_folder::check(&settings, &cwd, false)?;
-    let prompt = read_prompt(words, style).await?;
+    let request = goal::request(words, options)?;
+    let prompt = match &request {
+        Some(request) => request.line(),
+        None => read_prompt(words, style).await?,
+    };
     let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
     let ModelRuntime { models, recorder } = ModelRuntime::new(&settings, &keeper, &which, remembered).await;
     // Piped input is data, so only a prompt on the command line can be a slash command.
-    let is_command = command_line(&words.join(" ")).is_some();
+    let is_command = request.is_some() || command_line(&words.join(" ")).is_some();
     // A command may need no model; if it does, it connects later.
-    if !is_command {
+    if !is_command || request.is_some() {
         connect(&models, style).await?;
     }
     let job = Job {
@@ -181,6 +186,9 @@ pub(crate) async fn run(
         totals: Totals::default(),
         interactive: job.interactive,
         went_to: None,
+        heartbeat: tokio::time::interval(Duration::from_millis(120)),
+        is_dirty: false,
+        is_broken: false,
     };
     let outcome = if job.is_command {
         let last = engine.past.as_ref().map_or(0, |past| past.last_seq);
@@ -211,6 +219,11 @@ struct Runner<'a> {
     interactive: bool,
     /// The session that a command switched to.
     went_to: Option<SessionId>,
+    heartbeat: tokio::time::Interval,
+    /// True if there is output that was not flushed.
+    is_dirty: bool,
+    /// True if nobody reads the output any more.
+    is_broken: bool,
 }
 
 impl Runner<'_> {
@@ -295,56 +308,54 @@ impl Runner<'_> {
 
     /// Prints events up to the terminal one. A signal or a closed output cancels the turn.
     async fn watch(&mut self, mut events: EventStream) -> Outcome {
-        let mut heartbeat = tokio::time::interval(Duration::from_millis(120));
-        let mut broken = false;
-        let mut dirty = false;
         let mut ended_by_tool = false;
-        loop {
-            let next = tokio::select! {
-                biased;
-                () = self.signals.interrupted() => {
-                    self.client.cancel(&self.session).await;
-                    continue;
-                }
-                envelope = events.next() => envelope,
-                // Flush only when no event is waiting: a flush per event would cost a system call each.
-                () = std::future::ready(()), if dirty => {
-                    dirty = false;
-                    broken |= self.printer.idle().is_err();
-                    continue;
-                }
-                _ = heartbeat.tick() => {
-                    self.printer.tick();
-                    continue;
-                }
-            };
-            let Some(envelope) = next else {
-                return Outcome::failed(
-                    Exit::Failed,
-                    "lost",
-                    "the event stream ended before the turn did".to_owned(),
-                    None,
-                );
-            };
-            self.totals.count(&envelope.event);
+        while let Some(envelope) = self.next(&mut events).await {
             if let Event::ToolResult { name, is_error, .. } = &envelope.event {
                 ended_by_tool = name == "done" && !is_error;
-            }
-            broken |= self.printer.event(&envelope).is_err();
-            dirty = true;
-            self.ask(&envelope.event).await;
-            if broken {
-                self.client.cancel(&self.session).await;
             }
             if envelope.event.is_terminal() {
                 let outcome = Outcome::of(&envelope.event, self.signals.exit());
                 return Outcome {
-                    exit: if broken { Exit::BrokenPipe } else { outcome.exit },
+                    exit: self.exit(outcome.exit),
                     done: ended_by_tool,
                     ..outcome
                 };
             }
         }
+        let text = "the event stream ended before the turn did".to_owned();
+        Outcome::failed(Exit::Failed, "lost", text, None)
+    }
+
+    /// Returns the exit code, unless the output was closed.
+    fn exit(&self, exit: Exit) -> Exit {
+        if self.is_broken { Exit::BrokenPipe } else { exit }
+    }
+
+    /// Returns the next event, after it was printed and any question in it was answered.
+    async fn next(&mut self, events: &mut EventStream) -> Option<Envelope> {
+        let envelope = loop {
+            tokio::select! {
+                biased;
+                () = self.signals.interrupted() => {
+                    self.client.cancel(&self.session).await;
+                }
+                envelope = events.next() => break envelope?,
+                // Flush only when no event is waiting: a flush per event would cost a system call each.
+                () = std::future::ready(()), if self.is_dirty => {
+                    self.is_dirty = false;
+                    self.is_broken |= self.printer.idle().is_err();
+                }
+                _ = self.heartbeat.tick() => self.printer.tick(),
+            }
+        };
+        self.totals.count(&envelope.event);
+        self.is_broken |= self.printer.event(&envelope).is_err();
+        self.is_dirty = true;
+        self.ask(&envelope.event).await;
+        if self.is_broken {
+            self.client.cancel(&self.session).await;
+        }
+        Some(envelope)
     }
 
     /// Shows a request of the turn and returns the reply. A signal while it waits cancels the turn.
@@ -411,7 +422,11 @@ pub(crate) fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, S
     if let Some(mode) = options.permission_mode {
         flags.push(("security.mode", "--permission-mode", mode.name().to_owned()));
     }
-    if let Some(cost) = options.max_cost {
+    if options.goal.goal.is_some() {
+        flags.push(("agent.goal.autonomous_enabled", "--goal", "true".to_owned()));
+    }
+    // For a goal, it is the limit of all its turns.
+    if let Some(cost) = options.max_cost.filter(|_| options.goal.goal.is_none()) {
         flags.push(("agent.max_cost_usd", "--max-cost", format!("{cost:?}")));
     }
     flags

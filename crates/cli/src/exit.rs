@@ -28,6 +28,18 @@ pub(crate) enum Exit {
     Schema = 9,
     /// The session store cannot be used.
     Store = 10,
+    /// The turn limit of a goal was reached.
+    GoalTurns = 11,
+    /// The budget of a goal was reached: money, tokens or time.
+    GoalBudget = 12,
+    /// A goal cannot be reached without the user.
+    GoalBlocked = 13,
+    /// Work towards a goal was paused.
+    GoalPaused = 14,
+    /// A claim is false.
+    FalseClaim = 15,
+    /// A claim is stale, or could not be checked.
+    StaleClaim = 16,
     /// Interrupted by the user.
     Interrupted = 130,
     /// The reader of the output is gone.
@@ -48,6 +60,10 @@ Exit codes:
   8    the provider failed, rejected the key or could not be reached
   9    the answer does not match --output-schema
   10   the session store cannot be used
+  11   --goal: the turn limit was reached
+  12   --goal: the budget was reached (money, tokens, time, or the limit per day)
+  13   --goal: blocked (the same answer or failure again and again, or a question nobody answered)
+  14   --goal: paused for another reason, such as a supervisor that failed
   130  interrupted";
 
 impl Exit {

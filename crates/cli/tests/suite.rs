@@ -22,6 +22,7 @@ mod suite {
     mod faults;
     mod formats;
     mod fragments;
+    mod goal_runs;
     mod goals;
     mod guard;
     mod hardening;

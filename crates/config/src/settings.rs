@@ -43,8 +43,8 @@ pub use self::reference::{explain, reference_markdown};
 pub use self::schema::schema;
 pub use self::show::show;
 pub use self::typed::{
-    AgentSettings, ChildSettings, ContextSettings, KeyCommand, ModelEntry, NetworkAccess, ProviderEntry,
-    RetrySettings, SecuritySettings, TimeoutSettings, ToolSettings,
+    AgentSettings, AutonomySettings, ChildSettings, ContextSettings, KeyCommand, ModelEntry, NetworkAccess,
+    ProviderEntry, RetrySettings, SecuritySettings, TimeoutSettings, ToolSettings,
 };
 pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};

@@ -142,4 +142,13 @@ pub trait Checkpoints: Send + Sync {
     /// # Errors
     /// Fails if there is nothing to redo or files were changed outside the session.
     async fn redo(&self, force: Force) -> Result<Restored, CheckpointError>;
+
+    /// Returns a digest of the files in the workspace, without those that version control ignores. `None` if
+    /// there are too many. Two equal digests mean equal files.
+    ///
+    /// # Errors
+    /// Fails if the files cannot be read.
+    async fn tree(&self) -> Result<Option<String>, CheckpointError> {
+        Ok(None)
+    }
 }

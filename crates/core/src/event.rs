@@ -4,6 +4,7 @@
 //! published schema is `docs/events.schema.json`.
 
 mod agent;
+mod goal;
 mod read;
 
 use std::sync::Arc;
@@ -14,6 +15,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use self::agent::AgentEvent;
+pub use self::goal::{
+    CheckRun, ClaimCheck, ClaimStatus, Criterion, Evidence, GoalEvent, GoalRun, GoalState, GoalStop, Plan,
+    PlanStep, StepState,
+};
 pub use self::read::Placed;
 use crate::compact::Fidelity;
 use crate::id::{CallId, MessageId, SessionId};
@@ -248,6 +253,9 @@ pub enum SessionEvent {
     /// An event of a sub-agent.
     #[serde(untagged)]
     Agent(AgentEvent),
+    /// Work towards the goal, its evidence, and plans.
+    #[serde(untagged)]
+    Work(GoalEvent),
 }
 
 /// Source of a goal's completion.
@@ -258,6 +266,12 @@ pub enum GoalCompletion {
     Command,
     /// An answer contained one of the configured phrases.
     Phrase,
+    /// All checks of the goal passed.
+    Verified,
+    /// The supervisor considers the goal reached. There was nothing to check.
+    Believed,
+    /// Every step of the plan is done.
+    Plan,
 }
 
 /// A pending request: a call that needs the user, or an input that waits for its turn.

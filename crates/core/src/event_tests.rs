@@ -14,6 +14,10 @@ fn envelope(event: Event) -> Envelope {
     }
 }
 
+fn work(event: GoalEvent) -> Event {
+    Event::Session(SessionEvent::Work(event))
+}
+
 fn samples() -> Vec<Event> {
     let call_id = CallId::from("c1");
     let message = Message::user(&SessionId::from("s"), "hi", Timestamp(1));
@@ -91,6 +95,63 @@ fn samples() -> Vec<Event> {
             text: "ship it".into(),
             how: GoalCompletion::Phrase,
         }),
+        work(GoalEvent::GoalRun(GoalRun {
+            text: "ship it".into(),
+            criteria: vec![
+                Criterion::Command {
+                    command: "make".into(),
+                },
+                Criterion::File { path: "a".into() },
+                Criterion::User,
+            ],
+            plan: true,
+            max_turns: 50,
+            max_cost_usd: Some(1.5),
+            before_usd: 0.25,
+            before_tokens: 7,
+        })),
+        work(GoalEvent::GoalTurn { number: 1 }),
+        work(GoalEvent::GoalCheck(CheckRun {
+            criterion: Criterion::Command {
+                command: "make".into(),
+            },
+            passed: true,
+            evidence: Evidence {
+                exit_code: Some(0),
+                output: Some("o".into()),
+                tree: Some("t".into()),
+            },
+            excerpt: "ok".into(),
+        })),
+        work(GoalEvent::GoalVerdict {
+            turn: 5,
+            achieved: false,
+            reason: "not yet".into(),
+        }),
+        work(GoalEvent::GoalState {
+            state: GoalState::Active,
+            reason: Some(GoalStop::RateLimit),
+            message: "m".into(),
+            at: Timestamp(3),
+            until: Some(Timestamp(4)),
+        }),
+        work(GoalEvent::Claim(ClaimCheck {
+            text: "tests pass".into(),
+            command: "make".into(),
+            claimed_exit_code: 0,
+            status: ClaimStatus::False,
+            evidence: Evidence::default(),
+        })),
+        work(GoalEvent::Plan(Plan {
+            goal: "ship it".into(),
+            steps: vec![PlanStep {
+                id: "a".into(),
+                title: "build".into(),
+                depends_on: vec!["b".into()],
+                check: Some("make".into()),
+                status: StepState::Done,
+            }],
+        })),
         Event::Retry {
             attempt: 1,
             max_attempts: 8,

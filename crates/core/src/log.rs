@@ -5,13 +5,14 @@
 //! adds entries.
 //!
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
-//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents, [`Slots`] and
-//! [`Deliveries`] belong to scheduled jobs, [`Blobs`] and [`Preferences`] store the rest, [`Lifecycle`] waits for
-//! the store itself. [`Store`] combines all of them.
+//! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents,
+//! [`GoalRegistry`] lists the goals they work on, [`Slots`] and [`Deliveries`] belong to scheduled jobs, [`Blobs`]
+//! and [`Preferences`] store the rest, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
 
 mod agents;
 mod blob;
 mod exchange;
+mod goal;
 mod history;
 mod key;
 pub mod recall;
@@ -29,6 +30,7 @@ pub use self::agents::{
 };
 pub use self::blob::{Attachment, BlobLimits, Blobs};
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
+pub use self::goal::{GoalInfo, GoalRegistry, Verification};
 pub use self::history::{History, counting};
 pub use self::key::{SessionKey, SessionKeyError};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
@@ -273,6 +275,7 @@ pub trait Store:
     + Sessions
     + Ledger
     + AgentLedger
+    + GoalRegistry
     + Blobs
     + Preferences
     + Exchanges
@@ -287,6 +290,7 @@ impl<
         + Sessions
         + Ledger
         + AgentLedger
+        + GoalRegistry
         + Blobs
         + Preferences
         + Exchanges

@@ -340,12 +340,10 @@ impl Turn {
             }
             (Err(reason), Some(error)) => {
                 let text = format!("{} (compaction had no effect: {reason})", error.message);
-                self.fail(
-                    FailureKind::Provider(error.kind),
-                    text,
-                    error.hint,
-                    FinishReason::Error,
-                );
+                self.fail_request(ProviderError {
+                    message: text,
+                    ..error
+                });
             }
         }
     }
@@ -383,6 +381,7 @@ impl Turn {
             message: reason,
             hint: None,
             finish: FinishReason::Error,
+            retry_after: None,
         }))
     }
 
@@ -490,6 +489,18 @@ impl Turn {
             message,
             hint,
             finish,
+            retry_after: None,
+        }));
+    }
+
+    /// Ends the turn because the model could not be asked.
+    fn fail_request(&mut self, error: ProviderError) {
+        self.end(Outcome::Failed(Failure {
+            kind: FailureKind::Provider(error.kind),
+            message: error.message,
+            hint: error.hint,
+            finish: FinishReason::Error,
+            retry_after: error.retry_after,
         }));
     }
 

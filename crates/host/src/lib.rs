@@ -6,6 +6,7 @@
 mod agent_copies;
 mod agent_role;
 pub mod agent_types;
+mod autonomy;
 pub mod backoff;
 pub mod command_files;
 pub mod connect;

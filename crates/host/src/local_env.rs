@@ -1,6 +1,7 @@
 //! The environment of a session on this machine, refreshed before every turn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
@@ -15,8 +16,8 @@ use windlass_core::tool::{AnyTool, Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
     CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
-    OutputCompressor, Permissions, ScheduledJobs, SessionEnv, Titles, ToolInfo, TurnPlan, TurnStart,
-    UserCommand,
+    OutputCompressor, Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo, TurnPlan,
+    TurnStart, UserCommand,
 };
 use windlass_tools::TodoList;
 
@@ -25,6 +26,7 @@ use windlass_checkpoint::{CheckpointLimits, Tracker};
 use windlass_sandbox::Workspace;
 
 use crate::agent_role::{AgentRole, allowed_tools};
+use crate::autonomy;
 use crate::command_files::CommandFiles;
 use crate::context_parts::ContextParts;
 use crate::factory::{SessionSpec, SessionTools, SharedMode, policy, session_tools};
@@ -240,6 +242,18 @@ impl LocalEnv {
         self.catalog.outputs().map(|store| store as _)
     }
 
+    /// Returns a call of the tool that runs commands.
+    fn command(&self, tools: TurnTools, input: String) -> UserCommand {
+        UserCommand {
+            input,
+            calls: tools.calls,
+            hooks: tools.hooks,
+            outputs: self.outputs(),
+            tool: BASH.to_owned(),
+            notices: tools.notices,
+        }
+    }
+
     /// Prepares the tools of a turn, and the hooks that follow their calls.
     async fn turn_tools(&mut self, turn: &TurnStart) -> TurnTools {
         let mut notices = self.reread(turn.goal.as_deref());
@@ -410,20 +424,16 @@ impl Permissions for LocalEnv {
     }
 
     async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand {
-        let TurnTools {
-            calls,
-            hooks,
-            notices,
-            ..
-        } = self.turn_tools(turn).await;
-        UserCommand {
-            input: own_input(&calls.tools, command),
-            calls,
-            hooks,
-            outputs: self.outputs(),
-            tool: BASH.to_owned(),
-            notices,
-        }
+        let tools = self.turn_tools(turn).await;
+        let input = own_input(&tools.calls.tools, command);
+        self.command(tools, input)
+    }
+
+    async fn check_command(&mut self, turn: &TurnStart, command: &str, limit: Duration) -> UserCommand {
+        let tools = self.turn_tools(turn).await;
+        // No wider access than the text of the command needs: it runs what a model wrote.
+        let input = json!({ "command": command, "timeout_secs": limit.as_secs().max(1) });
+        self.command(tools, input.to_string())
     }
 }
 
@@ -447,7 +457,14 @@ impl EnvFacts for LocalEnv {
             subgoal: self.context.subgoal(),
             follows_goal: goal.enabled && !self.role.is_agent(),
             completion_phrases: goal.completion_phrases.clone(),
+            autonomy: autonomy::limits(&goal.autonomy),
         }
+    }
+
+    fn supervisor(&self) -> Option<Arc<dyn SupervisorModel>> {
+        let now = self.reading.settings.now();
+        let name = now.agent.goal.autonomy.supervisor.provider.clone()?;
+        Some(autonomy::supervisor(name, &self.models))
     }
 }
 

@@ -1,7 +1,10 @@
 //! A live session: one task that owns its state.
 
 mod activity;
+pub(crate) mod checking;
+mod claims;
 mod environment;
+mod goal_run;
 mod session_hooks;
 mod summary;
 mod user_command;
@@ -26,7 +29,7 @@ use windlass_core::turn::TurnReport;
 use self::activity::{Activity, Finished, Running};
 use crate::commands::{CommandContext, Look, Said};
 use crate::environment::{NotReady, SessionEnv, TurnStart};
-use crate::goal::{Goal, GoalHook};
+use crate::goal::Pursuit;
 use crate::handle::{SessionHandle, Stoppable};
 use crate::pins::Pins;
 use crate::queue::{Accepted, Input, Queue};
@@ -46,6 +49,8 @@ pub(crate) enum SessionRequest {
     Summarize(oneshot::Sender<Begun>),
     /// Runs a command that the user typed.
     Shell(String, oneshot::Sender<Begun>),
+    /// Runs the commands of all claims again.
+    Verify(oneshot::Sender<Begun>),
     /// Lists the slash commands.
     Catalog(oneshot::Sender<Vec<CommandInfo>>),
     /// Completes a command line.
@@ -67,7 +72,7 @@ pub(crate) struct SessionActor {
     lease: Lease,
     history: Vec<Arc<Message>>,
     queue: Queue,
-    goal: Goal,
+    pursuit: Pursuit,
     pins: Pins,
     env: Box<dyn SessionEnv>,
     sink: Arc<Sink>,
@@ -118,7 +123,9 @@ impl SessionActor {
             None => ended_commands(&entries),
             Some(_) => Vec::new(),
         };
-        let added = recover(&entries, draft, inner.clock.now());
+        let mut added = recover(&entries, draft, inner.clock.now());
+        let mut pursuit = Pursuit::read(&entries);
+        added.extend(pursuit.orphaned(inner.clock.now()));
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
         let pins = Pins::read(&*inner.store, &info).await;
@@ -143,7 +150,7 @@ impl SessionActor {
                 lease,
                 history: history.into_messages(),
                 queue,
-                goal: Goal::read(&entries),
+                pursuit,
                 pins,
                 env,
                 sink,
@@ -169,6 +176,7 @@ impl SessionActor {
             self.handle.family.set_hooks(&hooks);
             let activity = self.opening(&hooks, opening);
             let closing = self.serve(activity, &mut inbox).await;
+            self.leave_goal().await;
             self.closing(hooks, closing).await;
             // A request that arrived while the hooks ran opens the session again.
             let is_shutdown = self.inner.closing.is_cancelled();
@@ -214,8 +222,12 @@ impl SessionActor {
                     self.handle(request, &mut activity).await;
                     idle = clock.sleep(self.inner.options.idle);
                 }
+                due = self.pursuit.due(&self.handle, &*clock), if activity.is_idle() => {
+                    activity = self.pursue(due).await;
+                    idle = clock.sleep(self.inner.options.idle);
+                }
                 _ = renewal.tick() => self.renew(),
-                () = &mut idle, if activity.is_idle() => return SessionClosing::Parked,
+                () = &mut idle, if activity.is_idle() && !self.pursuit.is_active() => return SessionClosing::Parked,
             }
         }
     }
@@ -227,7 +239,8 @@ impl SessionActor {
 
     /// Returns true if an idle session has nothing left to do. Requests that arrived meanwhile come first.
     fn is_over(&self, inbox: &mpsc::Receiver<SessionRequest>) -> bool {
-        let is_left = self.stay == Stay::Left && inbox.is_empty() && !self.queue.goes_on();
+        let has_work = self.queue.goes_on() || self.pursuit.is_active();
+        let is_left = self.stay == Stay::Left && inbox.is_empty() && !has_work;
         self.must_close() || is_left
     }
 
@@ -247,11 +260,16 @@ impl SessionActor {
             Some(SessionRequest::Shell(command, answer)) if is_idle => {
                 *activity = self.user_command(&command, answer).await;
             }
+            Some(SessionRequest::Verify(answer)) if is_idle => *activity = self.verify(answer).await,
             Some(SessionRequest::Submit(input, answer)) => {
                 let accepted = self.queue.accept(input, !is_idle, &self.sink).await;
                 let _ = answer.send(accepted);
             }
-            Some(SessionRequest::Summarize(answer) | SessionRequest::Shell(_, answer)) => {
+            Some(
+                SessionRequest::Summarize(answer)
+                | SessionRequest::Shell(_, answer)
+                | SessionRequest::Verify(answer),
+            ) => {
                 let _ = answer.send(Err(ClientError::Busy(self.info.id.clone())));
             }
             Some(SessionRequest::Catalog(answer)) => drop(answer.send(self.commands(is_idle).catalog())),
@@ -272,7 +290,7 @@ impl SessionActor {
             inner: &self.inner,
             info: &mut self.info,
             history: &mut self.history,
-            goal: &mut self.goal,
+            pursuit: &mut self.pursuit,
             queue: &mut self.queue,
             pins: &mut self.pins,
             env: &mut *self.env,
@@ -290,7 +308,7 @@ impl SessionActor {
     /// Takes an input that does not have to wait.
     async fn submit(&mut self, input: Input, answer: oneshot::Sender<Accepted>) -> Activity {
         let stop = self.handle.begin();
-        if let Err(error) = self.take(&input.message, None).await {
+        if let Err(error) = self.take(&input.message, Vec::new()).await {
             let _ = answer.send(Err(refused(error)));
             return Activity::Idle;
         }
@@ -305,7 +323,7 @@ impl SessionActor {
             return Activity::Idle;
         };
         let stop = self.handle.begin();
-        if let Err(error) = self.take(&message, Some(queued)).await {
+        if let Err(error) = self.take(&message, vec![queued]).await {
             self.sink.tell_only(not_stored(&error));
             self.stay = Stay::Closing;
             return Activity::Idle;
@@ -314,14 +332,14 @@ impl SessionActor {
     }
 
     /// Stores an input together with further events. It is part of the conversation from here on.
-    async fn take(&mut self, message: &Arc<Message>, queued: Option<Event>) -> Result<(), LogError> {
+    async fn take(&mut self, message: &Arc<Message>, further: Vec<Event>) -> Result<(), LogError> {
         let message = &self.surrounded(message);
         let said = Event::Message {
             message: Arc::clone(message),
         };
-        let goal = self.goal.followed(&self.env.goals());
+        let goal = self.pursuit.goal.followed(&self.env.goals());
         let goal = goal.and_then(|goal| goal.begun_by(message));
-        let events: Vec<Event> = [Some(said), queued, goal].into_iter().flatten().collect();
+        let events: Vec<Event> = [said].into_iter().chain(further).chain(goal).collect();
         self.sink.store(events.clone(), Durability::Process).await?;
         self.apply(&events);
         Ok(())
@@ -330,7 +348,7 @@ impl SessionActor {
     /// Applies events that are stored.
     fn apply(&mut self, events: &[Event]) {
         for event in events {
-            self.goal.apply(event);
+            self.pursuit.apply(event);
             self.queue.apply(event);
             if let Event::Message { message } = event {
                 self.history.push(Arc::clone(message));
@@ -359,10 +377,7 @@ impl SessionActor {
             }
         };
         title.into_iter().for_each(|title| turn.config.hooks.push(title));
-        turn.config.hooks.push(GoalHook {
-            goal: self.goal.clone(),
-            goals: self.env.goals(),
-        });
+        self.goal_hooks(&mut turn, message);
         agents::add_hooks(&self.inner, &self.handle.family, &mut turn.config.hooks);
         let ended = std::mem::take(&mut self.ended);
         self.warn(&ended).await;
@@ -379,7 +394,7 @@ impl SessionActor {
 
     /// Returns the start of a turn, as the environment sees it.
     fn turn_start(&self, message: Option<&Message>, prompt: &str) -> TurnStart {
-        TurnStart::new(message, prompt, &self.history, &self.goal, &self.pins)
+        TurnStart::new(message, prompt, &self.history, &self.pursuit.goal, &self.pins)
     }
 
     /// Reports notices of the plan to the user. A notice that cannot be recorded does not fail the turn.
@@ -469,11 +484,13 @@ impl SessionActor {
             Finished::Turn(report) => self.turn_ended(report).await,
             Finished::UserCommand(command, result) => self.user_command_ended(*command, result).await,
             Finished::Summary(cancel, result) => self.summarized(&cancel, result).await,
+            Finished::Checking(purpose, stop, seen) => self.checked(purpose, stop.is_cancelled(), seen).await,
         }
     }
 
     async fn turn_ended(&mut self, report: Result<TurnReport, JoinError>) {
         let mut events = Vec::new();
+        let outcome = report.as_ref().ok().map(|report| report.outcome.clone());
         match report {
             Ok(report) => {
                 self.history = report.history;
@@ -481,9 +498,9 @@ impl SessionActor {
                 let facts = report
                     .facts
                     .into_iter()
-                    .filter(|fact| !self.goal.is_outdated(fact));
+                    .filter(|fact| !self.pursuit.goal.is_outdated(fact));
                 events.extend(facts);
-                events.iter().for_each(|fact| self.goal.apply(fact));
+                events.iter().for_each(|fact| self.pursuit.apply(fact));
                 events.push(report.outcome.event());
             }
             // A bug on our side. The record is authoritative, and is completed as after a crash.
@@ -504,6 +521,7 @@ impl SessionActor {
             }
         }
         self.end_turn(events).await;
+        self.goal_turn_ended(outcome.as_ref()).await;
     }
 }
 

@@ -15,6 +15,7 @@ mod goal;
 mod help;
 mod look;
 mod model;
+mod plan;
 mod rewind;
 mod session;
 mod status;
@@ -34,7 +35,7 @@ use self::complete::Complete;
 pub(crate) use self::look::Look;
 use self::table::COMMANDS;
 use crate::environment::{Defined, DefinedCommand, SessionEnv};
-use crate::goal::Goal;
+use crate::goal::Pursuit;
 use crate::pins::Pins;
 use crate::queue::Queue;
 use crate::sink::Sink;
@@ -53,6 +54,12 @@ pub(crate) enum Then {
     Session(Box<SessionInfo>),
     Summarize,
     Shell(String),
+    /// Let the user edit a command.
+    Edit(String),
+    /// Show the work towards the goal.
+    Pursue,
+    /// Run the commands of all claims again.
+    Verify,
     Leave,
 }
 
@@ -179,7 +186,7 @@ pub(crate) struct CommandContext<'d> {
     pub(crate) inner: &'d Arc<Inner>,
     pub(crate) info: &'d mut SessionInfo,
     pub(crate) history: &'d mut Vec<Arc<Message>>,
-    pub(crate) goal: &'d mut Goal,
+    pub(crate) pursuit: &'d mut Pursuit,
     pub(crate) queue: &'d mut Queue,
     pub(crate) pins: &'d mut Pins,
     pub(crate) env: &'d mut dyn SessionEnv,
@@ -283,7 +290,7 @@ impl CommandContext<'_> {
         self.sink.store(vec![event], Durability::Disk).await?;
         let entries = self.store().entries(&self.info.id, 0, usize::MAX).await?;
         *self.history = History::read(&entries).into_messages();
-        *self.goal = Goal::read(&entries);
+        self.pursuit.reread(&entries);
         Ok(())
     }
 }

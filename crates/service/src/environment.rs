@@ -1,6 +1,7 @@
 //! Environment of a session: the port through which the service gets models, tools and permissions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_api::{CommandSource, FailureKind, Message, MessageId, Offer, SessionId, SessionInfo};
@@ -132,6 +133,11 @@ pub trait EnvFacts {
 
     /// Returns the source of the model that writes titles; `None` leaves the start of the first message.
     fn titles(&self) -> Option<Arc<dyn Titles>> {
+        None
+    }
+
+    /// GOAL-4: returns the source of the model that judges progress; `None` for the session's own model.
+    fn supervisor(&self) -> Option<Arc<dyn SupervisorModel>> {
         None
     }
 }
@@ -285,6 +291,10 @@ pub trait Permissions: Send + Sync {
 
     /// Returns the configuration for a command that the user typed. Must not connect to anything.
     async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand;
+
+    /// Returns the configuration for a command that verifies something. It gets no more access than its text
+    /// needs, and is killed after `limit`. Must not connect to anything.
+    async fn check_command(&mut self, turn: &TurnStart, command: &str, limit: Duration) -> UserCommand;
 }
 
 /// Lasting grants of the user, one line each.
@@ -297,7 +307,7 @@ pub struct Granted {
 }
 
 /// Goal settings, and the current subgoal.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Goals {
     /// Current subgoal, if it is known.
     pub subgoal: Option<String>,
@@ -305,6 +315,71 @@ pub struct Goals {
     pub follows_goal: bool,
     /// GOAL-2: phrases in an answer that state that the goal was reached.
     pub completion_phrases: Vec<String>,
+    /// GOAL-3: limits of work without input.
+    pub autonomy: AutonomyLimits,
+}
+
+/// GOAL-3, GOAL-9: limits of work without input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AutonomyLimits {
+    /// True if `/goal create --auto` is allowed.
+    pub enabled: bool,
+    /// Maximum number of turns, unless the request names one.
+    pub max_turns: u32,
+    /// Maximum number of tokens.
+    pub max_tokens: Option<u64>,
+    /// Maximum time.
+    pub max_time: Duration,
+    /// Number of equal answers, or equal failures, that end the work.
+    pub max_stuck_count: u32,
+    /// Maximum cost per day over all sessions, in US dollars.
+    pub max_cost_per_day: Option<f64>,
+    /// Pause between two turns.
+    pub turn_delay: Duration,
+    /// Maximum time of a check.
+    pub check_timeout: Duration,
+    /// Maximum time that a request waits for the user.
+    pub answer_timeout: Duration,
+    /// GOAL-4: limits of the supervisor.
+    pub supervisor: SupervisorLimits,
+}
+
+impl Default for AutonomyLimits {
+    fn default() -> Self {
+        Self {
+            enabled: false,
+            max_turns: 50,
+            max_tokens: None,
+            max_time: Duration::from_secs(8 * 3600),
+            max_stuck_count: 3,
+            max_cost_per_day: Some(10.0),
+            turn_delay: Duration::from_millis(500),
+            check_timeout: Duration::from_secs(600),
+            answer_timeout: Duration::from_secs(600),
+            supervisor: SupervisorLimits::default(),
+        }
+    }
+}
+
+/// GOAL-4: limits of the supervisor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SupervisorLimits {
+    /// Number of turns between two judgements.
+    pub interval: u32,
+    /// Maximum time of a judgement.
+    pub timeout: Duration,
+    /// Number of failures in a row that end the work.
+    pub max_fails: u32,
+}
+
+impl Default for SupervisorLimits {
+    fn default() -> Self {
+        Self {
+            interval: 5,
+            timeout: Duration::from_secs(30),
+            max_fails: 3,
+        }
+    }
 }
 
 /// A command that the user typed, as a tool call.
@@ -391,4 +466,14 @@ pub trait ScheduledJobs: Send + Sync {
 pub trait Titles: Send + Sync {
     /// Returns the model, connecting it if necessary; `None` if that fails. Called in the background.
     async fn provider(&self) -> Option<Arc<dyn Provider>>;
+}
+
+/// GOAL-4: provides the model that judges progress towards a goal.
+#[async_trait]
+pub trait SupervisorModel: Send + Sync {
+    /// Returns the model, connecting it if necessary. Called in the background.
+    ///
+    /// # Errors
+    /// Fails with the reason if it cannot be used.
+    async fn provider(&self) -> Result<Arc<dyn Provider>, String>;
 }

@@ -14,7 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll, Waker};
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt};
-use windlass_api::{EVENT_VERSION, Envelope, Event, EventStream, SessionId, Waiting};
+use windlass_api::{
+    EVENT_VERSION, Envelope, Event, EventStream, GoalEvent, GoalState, SessionEvent, SessionId, Waiting,
+};
 use windlass_core::id::MessageId;
 use windlass_core::log::{Entry, Store};
 
@@ -254,6 +256,21 @@ impl Reader {
         }))
     }
 
+    /// Returns the events of work towards a goal, over all its turns, up to the one that ends it.
+    pub(crate) fn work(mut self) -> EventStream {
+        let mut is_over = false;
+        EventStream::new(stream::poll_fn(move |cx| {
+            if is_over {
+                return Poll::Ready(None);
+            }
+            let next = self.poll_next_unpin(cx);
+            if let Poll::Ready(next) = &next {
+                is_over = next.as_ref().is_none_or(|envelope| ends_work(&envelope.event));
+            }
+            next
+        }))
+    }
+
     fn poll(&self, cx: &mut Context<'_>) -> Poll<Next> {
         let mut line = lock(&self.line);
         if let Some(envelope) = line.waiting.pop_front() {
@@ -286,6 +303,14 @@ impl Stream for Reader {
             Poll::Pending => Poll::Pending,
         }
     }
+}
+
+/// Returns true if an event ends work towards a goal.
+fn ends_work(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Session(SessionEvent::Work(GoalEvent::GoalState { state, .. })) if *state != GoalState::Active
+    )
 }
 
 /// A reader that goes back to the store after falling behind.

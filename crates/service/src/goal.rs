@@ -1,14 +1,23 @@
 //! GOAL-1: the goal of a session. It is information for people: nothing waits for it, and nothing ends
 //! because of it.
 
+mod autonomy;
+pub(crate) mod evidence;
+pub(crate) mod go_ahead;
 mod hook;
 mod phrase;
+pub(crate) mod plan;
+pub(crate) mod prompt;
+mod pursuit;
+pub(crate) mod supervisor;
 
 use windlass_api::{Event, GoalCompletion, Message, Part, SessionEvent};
-use windlass_core::log::{Durability, Entry, LogError, counting};
+use windlass_core::log::{Durability, Entry, LogError, Spent, counting};
 
+pub(crate) use self::autonomy::{Autonomy, state, work};
 pub(crate) use self::hook::GoalHook;
 use self::phrase::says;
+pub(crate) use self::pursuit::{After, Due, Phase, Pursuit};
 use crate::environment::Goals;
 use crate::sink::Sink;
 
@@ -89,12 +98,6 @@ impl Goal {
         Some(Event::Session(SessionEvent::GoalCompleted { text, how }))
     }
 
-    /// Sets or clears the goal, whatever its state.
-    pub(crate) async fn set(&mut self, text: Option<String>, sink: &Sink) -> Result<(), LogError> {
-        let event = Event::Session(SessionEvent::Goal { text });
-        self.change(event, sink).await
-    }
-
     /// Records that the user considers the goal reached. Returns false if there is no active goal.
     pub(crate) async fn complete(&mut self, sink: &Sink) -> Result<bool, LogError> {
         let Some(event) = self.completed(GoalCompletion::Command) else {
@@ -109,6 +112,16 @@ impl Goal {
         self.apply(&event);
         Ok(())
     }
+}
+
+/// Returns the cost in US dollars and the tokens of all rows.
+pub(crate) fn sum(rows: &[Spent]) -> (f64, u64) {
+    let cost = rows.iter().map(|row| row.cost_usd).sum();
+    let tokens = rows
+        .iter()
+        .map(|row| row.usage.total_input() + row.usage.output)
+        .sum();
+    (cost, tokens)
 }
 
 #[cfg(test)]

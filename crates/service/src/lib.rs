@@ -22,6 +22,7 @@ pub mod format;
 mod goal;
 mod handle;
 mod keyed;
+mod orphans;
 pub mod past;
 mod pins;
 mod queries;
@@ -55,9 +56,9 @@ pub use self::agents::{AgentCatalog, AgentTools, AgentType, MAX_TURNS, agent_lin
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
-    AgentCopies, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted, MergedCopy,
-    ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory, SessionHost,
-    Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted,
+    MergedCopy, ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory,
+    SessionHost, SupervisorLimits, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionHandle;
@@ -357,6 +358,8 @@ impl Commands for Service {
                 });
             }
         }
+        // Created before the command runs, so that no event of the work that it starts is missed.
+        let reader = self.open(session).await?.sink.feed().reader();
         let line = line.to_owned();
         let asked = self.request(session, |answer| SessionRequest::Command(line, answer));
         let said = asked.await??;
@@ -366,6 +369,12 @@ impl Commands for Service {
             Then::Session(info) => Follow::Session(info),
             Then::Summarize => Follow::Watch(self.summarize(session).await?),
             Then::Shell(command) => Follow::Watch(self.shell(session, command).await?),
+            Then::Edit(line) => Follow::Edit(line),
+            Then::Pursue => Follow::Watch(reader.work()),
+            Then::Verify => {
+                self.request(session, SessionRequest::Verify).await??;
+                Follow::Watch(reader.turn(None))
+            }
             Then::Leave => Follow::Leave,
         };
         Ok(CommandReply {

@@ -10,6 +10,7 @@ mod exchanges;
 mod failure;
 mod find;
 mod fragments;
+mod goals;
 mod lease;
 mod opening;
 mod process;
@@ -26,13 +27,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use tempfile::TempDir;
-use windlass_core::clock::Clock;
+use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::id::SessionId;
 use windlass_core::log::{
     AgentBudget, AgentLedger, AgentQuery, AgentRow, Attachment, Batch, BlobLimits, Blobs, Booking,
-    Durability, Entry, Exchange, Exchanges, Found, Frame, Label, Lease, Ledger, Lifecycle, LogError,
-    NewAgent, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog, SessionQuery, Sessions,
-    SpawnError, Spawned, Spent, SpentBy,
+    Durability, Entry, Exchange, Exchanges, Found, Frame, GoalInfo, GoalRegistry, Label, Lease, Ledger,
+    Lifecycle, LogError, NewAgent, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog,
+    SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy,
 };
 
 pub use self::care::{Health, backup, check, vacuum};
@@ -289,6 +290,21 @@ impl AgentLedger for SqliteStore {
         let work =
             move |connection: &rusqlite::Connection| agents::set_worktree(connection, &id, folder.as_deref());
         self.writer.run(Durability::Process, work).await
+    }
+}
+
+#[async_trait]
+impl GoalRegistry for SqliteStore {
+    async fn goals(&self, only_active: bool) -> Result<Vec<GoalInfo>, LogError> {
+        self.readers
+            .run(move |connection| goals::list(connection, only_active))
+            .await
+    }
+
+    async fn unattended_cost(&self, since: Timestamp) -> Result<f64, LogError> {
+        self.readers
+            .run(move |connection| goals::unattended_cost(connection, since))
+            .await
     }
 }
 

@@ -9,6 +9,7 @@ mod suite {
     mod care;
     mod content;
     mod exchanges;
+    mod goals;
     mod leases;
     mod log;
     mod opening;

@@ -1,6 +1,7 @@
 //! The environment of a session with everything but the plan of a turn faked.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_api::{Offer, SessionInfo};
@@ -253,6 +254,10 @@ impl Permissions for FakeEnv {
             input: input.to_string(),
             notices: Vec::new(),
         }
+    }
+
+    async fn check_command(&mut self, turn: &TurnStart, command: &str, _: Duration) -> UserCommand {
+        self.user_command(turn, command).await
     }
 }
 

@@ -2,6 +2,8 @@
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+
+use crate::arguments::null_is_default;
 use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, ToolTraits};
 
 /// Ends the task. Call it once, alone, when everything asked for is done and checked.
@@ -10,6 +12,21 @@ use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, To
 pub(crate) struct DoneInput {
     /// The final answer for the user.
     message: String,
+    /// What you claim to have verified, each with the command that shows it.
+    #[serde(default, deserialize_with = "null_is_default")]
+    #[allow(dead_code, reason = "read from the record")]
+    claims: Vec<Claim>,
+}
+
+/// A verified statement.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "read from the record")]
+pub(crate) struct Claim {
+    text: String,
+    command: String,
+    #[serde(default)]
+    exit_code: i64,
 }
 
 /// The tool.

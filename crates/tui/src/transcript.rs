@@ -13,7 +13,8 @@ mod thinking;
 use std::collections::VecDeque;
 
 use windlass_api::{
-    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, Part, Role, SessionEvent, own_call,
+    CallId, DeltaKind, Event, FinishReason, GoalCompletion, Message, NoteKind, Part, Role, SessionEvent,
+    goal_note, own_call,
 };
 use windlass_core::dispatch::title;
 use windlass_core::message::FragmentSource;
@@ -200,16 +201,23 @@ impl Transcript {
                 text,
                 how: GoalCompletion::Phrase,
             } => self.reached = Some(text.clone()),
-            SessionEvent::GoalCompleted {
-                text,
-                how: GoalCompletion::Command,
-            } => self.goal_reached(seq, text),
             SessionEvent::Agent(event) => {
                 if let Some(line) = event.line() {
                     self.note(seq, Tone::Dim, &line);
                 }
             }
+            SessionEvent::GoalCompleted { text, .. } => self.goal_reached(seq, text),
             SessionEvent::Title { .. } | SessionEvent::Goal { .. } => {}
+            SessionEvent::Work(event) => {
+                if let Some((kind, text)) = goal_note(event) {
+                    let tone = match kind {
+                        NoteKind::Progress => Tone::Dim,
+                        NoteKind::Good => Tone::Good,
+                        NoteKind::Bad => Tone::Warn,
+                    };
+                    self.note(seq, tone, &one_line(&text));
+                }
+            }
         }
     }
 

@@ -23,12 +23,13 @@ impl Runner<'_> {
         models: &Models,
         last: u64,
     ) -> Result<Outcome, Problem> {
-        let reply = match self.client.command(&self.session, &job.prompt).await {
+        let mut reply = match self.client.command(&self.session, &job.prompt).await {
             Ok(reply) => reply,
             Err(error) => return Ok(refused(error)),
         };
         match reply.follow {
             Follow::Nothing | Follow::Leave => {}
+            Follow::Edit(line) => reply.text = line,
             Follow::Session(info) => self.went_to = Some(info.id),
             Follow::Submit(said) => {
                 connect(models, job.style).await?;
@@ -36,7 +37,7 @@ impl Runner<'_> {
             }
             Follow::Watch(events) => {
                 job.style.note(&reply.text);
-                return Ok(self.outcome(events).await);
+                return Ok(self.follow(&job.prompt, events).await);
             }
         }
         let event = told(&self.session, last, &reply.text);
@@ -46,7 +47,7 @@ impl Runner<'_> {
     }
 
     /// Prints a running turn to its end. If it has no answer, the output of the last tool call is the answer.
-    async fn outcome(&mut self, events: EventStream) -> Outcome {
+    pub(super) async fn outcome(&mut self, events: EventStream) -> Outcome {
         let called = Arc::new(Mutex::new(None));
         let seen = Arc::clone(&called);
         let events = events.inspect(move |envelope| {

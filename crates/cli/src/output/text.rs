@@ -2,7 +2,10 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use windlass_api::{DENIED_TEXT, DeltaKind, Envelope, Event, SessionEvent, StepStatus};
+use windlass_api::{
+    DENIED_TEXT, DeltaKind, Envelope, Event, GoalCompletion, GoalEvent, NoteKind, SessionEvent, StepStatus,
+    goal_note,
+};
 use windlass_service::format::cut;
 
 use super::spinner::Spinner;
@@ -97,6 +100,11 @@ impl Style {
                     .iter()
                     .for_each(|line| self.note(&format!("  · {line}")));
             }
+            Event::Session(SessionEvent::Work(event)) => match goal_note(event) {
+                Some((NoteKind::Bad, text)) => self.warn(&text),
+                Some((_, text)) => self.note(&text),
+                None => {}
+            },
             _ => {}
         }
     }
@@ -119,8 +127,8 @@ pub(super) struct TextPrinter {
     shown: String,
     /// After a discarded reply: length of the part of `shown` that the new reply has repeated so far.
     replayed: Option<usize>,
-    /// The event that a goal was reached, to be printed after the answer.
-    reached: Option<Event>,
+    /// Events about the answer, to be printed after it: that the goal was reached, and claims.
+    after: Vec<Event>,
 }
 
 impl TextPrinter {
@@ -130,7 +138,7 @@ impl TextPrinter {
             spinner: Spinner::new(style.spinner, style.color),
             shown: String::new(),
             replayed: None,
-            reached: None,
+            after: Vec::new(),
         }
     }
 
@@ -270,7 +278,13 @@ impl Printer for TextPrinter {
                 self.spinner.wait_for("thinking");
             }
             // The answer that reached the goal may still be on an unfinished line.
-            Event::Session(SessionEvent::GoalCompleted { .. }) => self.reached = Some(envelope.event.clone()),
+            Event::Session(
+                SessionEvent::GoalCompleted {
+                    how: GoalCompletion::Phrase,
+                    ..
+                }
+                | SessionEvent::Work(GoalEvent::Claim(_)),
+            ) => self.after.push(envelope.event.clone()),
             Event::Warning { .. } | Event::Error { .. } | Event::Session(_) => {
                 self.spinner.clear();
                 self.style.notice_event(&envelope.event);
@@ -332,8 +346,8 @@ impl Printer for TextPrinter {
         }
         io::stdout().flush()?;
         self.style.trouble(result);
-        if let Some(reached) = self.reached.take() {
-            self.style.notice_event(&reached);
+        for event in std::mem::take(&mut self.after) {
+            self.style.notice_event(&event);
         }
         if result.totals.model_calls > 0 {
             self.style.note(&summary(result));

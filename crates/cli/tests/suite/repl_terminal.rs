@@ -225,3 +225,53 @@ fn a_terminal_that_goes_away_ends_it() {
     assert_eq!(sessions[0]["standing"], "canceled", "{listed}");
     assert_eq!(sessions.as_array().unwrap().len(), 1, "{listed}");
 }
+
+/// GOAL-6: a turn in plan mode ends with a question; yes switches the mode, anything else keeps it.
+#[test]
+fn plan_mode_asks_whether_to_go_ahead() {
+    let replies = ["Here is my plan.", "Here is another one."].map(Reply::text);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    let mut running = start(&workspace, "--mode plan");
+    wait_for_prompt(&mut running, 1);
+    running.say("plan it\n");
+    running.wait_for_stdout("Go ahead?");
+    running.say("2\n");
+    wait_for_prompt(&mut running, 2);
+    running.say("/mode\n");
+    running.wait_for_stdout("plan: ");
+    running.say("plan it again\n");
+    running.wait_for_stdout("Here is another one.");
+    running.wait_until("it asks again", |running| {
+        running.stdout().matches("Go ahead?").count() == 2
+    });
+    running.say("1\n");
+    running.wait_for_stdout("mode auto from the next turn");
+    running.say("/mode\n");
+    running.wait_for_stdout("auto: ");
+    running.say("/exit\n");
+    running.output().assert_code(0);
+}
+
+/// GOAL-3: in a session, work without input is shown turn by turn, and Ctrl-C pauses it.
+#[test]
+fn a_goal_is_paused_at_the_terminal() {
+    let replies = [
+        Reply::text("One."),
+        Reply::call("bash", json!({ "command": "sleep 30" })),
+    ];
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    let more = "\n[agent.goal]\nautonomous_enabled = true\nautonomous_turn_delay_ms = 0\n";
+    workspace.use_sim_with(&sim, Protocol::Anthropic, more);
+    let mut running = start(&workspace, "--mode auto");
+    wait_for_prompt(&mut running, 1);
+    running.say("/goal create --auto --check false do it\n");
+    running.wait_for_stdout("Check failed: `false`");
+    running.wait_for_stdout("sleep 30");
+    running.say(CTRL_C);
+    running.wait_for_stdout("Goal paused: you stopped it");
+    wait_for_prompt(&mut running, 2);
+    running.say("/goal\n");
+    running.wait_for_stdout("paused, turn 2 of 50: you stopped it");
+    running.say("/exit\n");
+    running.output().assert_code(0);
+}

@@ -308,8 +308,8 @@ fn variables_and_flags_are_checked_like_files() {
          flag -c: agent: a section; set one of its keys: max_iterations, on_max_iterations, \
          max_incomplete_prompts, max_cost_usd, system_prompt, reasoning, max_output_tokens, goal\n\
          flag -c: models.gpt-5.1.images: unknown key; a name with dots is quoted: `models.\"gpt-5.1\".images`\n\
-         flag -c: \"a b\": unknown key; known here: provider, model, agent, tools, retry, timeouts, context, memory, \
-         security, session, checkpoints, tui, providers, models\n\
+         flag -c: \"a b\": unknown key; known here: provider, model, agent, autonomy, tools, retry, timeouts, context, \
+         memory, security, session, checkpoints, tui, providers, models\n\
          flag -c: context.auto_compact: expected true or false, found integer 1"
     );
 }
@@ -319,8 +319,8 @@ fn variables_and_flags_are_checked_like_files() {
 fn what_a_file_says_cannot_command_the_terminal() {
     check(&[(
         "\"\\u001b[2J\u{9b}\" = 1\nagent.reasoning = \"\\u009bx\"",
-        "config.toml:1:1: \"\\u001b[2J\\u009b\": unknown key; known here: provider, model, agent, tools, retry, \
-         timeouts, context, memory, security, session, checkpoints, tui, providers, models\n\
+        "config.toml:1:1: \"\\u001b[2J\\u009b\": unknown key; known here: provider, model, agent, autonomy, tools, \
+         retry, timeouts, context, memory, security, session, checkpoints, tui, providers, models\n\
          config.toml:2:19: agent.reasoning: expected one of \"off\", \"low\", \"medium\", \"high\", found string \
          \"\\u009bx\"",
     )]);

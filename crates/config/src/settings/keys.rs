@@ -6,6 +6,7 @@ mod agent;
 mod agents;
 mod checkpoints;
 mod context;
+mod goal;
 mod memory;
 mod models;
 mod providers;
@@ -52,6 +53,8 @@ pub(super) static SECTIONS: &[&Section] = &[
     &top::SECTION,
     &agent::SECTION,
     &agents::SECTION,
+    &goal::SECTION,
+    &goal::AUTONOMY,
     &tools::SECTION,
     &retry::SECTION,
     &timeouts::SECTION,

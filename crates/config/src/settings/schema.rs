@@ -19,7 +19,11 @@ pub fn schema() -> Json {
         insert(&mut root, &parts, entry(key));
     }
     for section in SECTIONS.iter().filter(|section| !section.name.is_empty()) {
-        if let Some(table) = child(&mut root, section.name).as_object_mut() {
+        let table = section
+            .name
+            .split('.')
+            .fold(&mut root, |table, part| child(table, part));
+        if let Some(table) = table.as_object_mut() {
             table.insert("description".to_owned(), section.help.into());
         }
     }

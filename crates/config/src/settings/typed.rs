@@ -63,7 +63,7 @@ pub struct ChildSettings {
 }
 
 /// GOAL-1, GOAL-2: tracking of a session's goal.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct GoalSettings {
     /// True if sessions have a goal.
     pub enabled: bool,
@@ -71,6 +71,46 @@ pub struct GoalSettings {
     pub in_system_prompt: bool,
     /// Phrases in an answer that mark the goal as reached.
     pub completion_phrases: Vec<String>,
+    /// Settings of work without input.
+    pub autonomy: AutonomySettings,
+}
+
+/// GOAL-3, GOAL-9: limits of work without input.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct AutonomySettings {
+    /// True if `/goal create --auto` is allowed.
+    pub enabled: bool,
+    /// Maximum number of turns.
+    pub max_turns: u32,
+    /// Maximum number of tokens.
+    pub max_tokens: Option<u64>,
+    /// Maximum time.
+    pub max_time: Duration,
+    /// Number of equal answers, or equal failures, that end the work.
+    pub max_stuck_count: u32,
+    /// Maximum cost per day in US dollars.
+    pub max_cost_per_day: Option<f64>,
+    /// Pause between two turns.
+    pub turn_delay: Duration,
+    /// Maximum time of a check.
+    pub check_timeout: Duration,
+    /// Maximum time that a request waits for the user.
+    pub answer_timeout: Duration,
+    /// The supervisor.
+    pub supervisor: SupervisorSettings,
+}
+
+/// GOAL-4: the model that judges progress.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SupervisorSettings {
+    /// Its provider; the session's own model if `None`.
+    pub provider: Option<String>,
+    /// Number of turns between two judgements.
+    pub interval: u32,
+    /// Maximum time of a judgement.
+    pub timeout: Duration,
+    /// Number of failures in a row that end the work.
+    pub max_fails: u32,
 }
 
 /// UI-2: look and feel of the terminal UI.

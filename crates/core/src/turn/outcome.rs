@@ -1,6 +1,7 @@
 //! Outcome of a turn.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::event::{Event, FailureKind};
 use crate::message::{FinishReason, Message};
@@ -39,6 +40,8 @@ pub struct Failure {
     pub hint: Option<String>,
     /// The finish reason of the turn.
     pub finish: FinishReason,
+    /// Delay after which the provider accepts requests again, if it named one.
+    pub retry_after: Option<Duration>,
 }
 
 /// Report of a turn.

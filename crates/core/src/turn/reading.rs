@@ -148,12 +148,7 @@ impl Turn {
             let now = self.now;
             self.append(partial.finished(FinishReason::Error, now));
         }
-        self.fail(
-            FailureKind::Provider(error.kind),
-            error.message,
-            error.hint,
-            FinishReason::Error,
-        );
+        self.fail_request(error);
     }
 
     pub(super) fn last_word(&mut self, message: Option<Message>) {

@@ -7,6 +7,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::message::{Message, ToolResult};
 use windlass_core::turn::TurnReport;
 
+use super::checking::{Checking, Observation, Purpose};
 use super::user_command::{RunningCommand, TypedCommand};
 use crate::handle::Stoppable;
 
@@ -18,6 +19,8 @@ pub(super) enum Activity {
     Turn(Running<TurnReport>),
     UserCommand(Box<RunningCommand>),
     Summary(Running<Result<Vec<Arc<Message>>, String>>),
+    /// Commands that verify something run.
+    Checking(Box<Checking>),
 }
 
 /// The end of an activity.
@@ -29,6 +32,7 @@ pub(super) enum Finished {
         CancellationToken,
         Result<Result<Vec<Arc<Message>>, String>, JoinError>,
     ),
+    Checking(Purpose, CancellationToken, Result<Vec<Observation>, JoinError>),
 }
 
 /// Work in a task of its own, and the means to stop it.
@@ -53,6 +57,7 @@ impl Activity {
             Self::Turn(running) => &running.stop,
             Self::UserCommand(command) => &command.running.stop,
             Self::Summary(running) => &running.stop,
+            Self::Checking(checking) => &checking.running.stop,
         };
         stop.token.cancel();
     }
@@ -70,6 +75,11 @@ impl Activity {
             Self::Summary(running) => {
                 let result = (&mut running.task).await;
                 Finished::Summary(running.stop.token.clone(), result)
+            }
+            Self::Checking(checking) => {
+                let result = (&mut checking.running.task).await;
+                let token = checking.running.stop.token.clone();
+                Finished::Checking(checking.purpose.clone(), token, result)
             }
         };
         *self = Self::Idle;

@@ -14,7 +14,7 @@ use windlass_core::dispatch::{Calls, call};
 use windlass_core::event::EventSink;
 use windlass_core::message::FragmentSource;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
-use windlass_core::permission::{Approver, Denial, Mode, Proposal};
+use windlass_core::permission::{Approver, Denial, Mode, NobodyToAsk, Proposal};
 
 use super::{Activity, Begun, Running, SessionActor, canceled};
 use crate::environment::UserCommand;
@@ -47,6 +47,7 @@ impl SessionActor {
                 finished: true,
             },
             own,
+            author: Author::User,
             events: Arc::clone(&self.sink) as _,
             clock: Arc::clone(&self.inner.clock),
             tasks: self.inner.strays.clone(),
@@ -110,23 +111,41 @@ pub(super) struct TypedCommand {
 }
 
 /// The connections of the call. Owned, so that it can run in a task of its own.
-struct Job {
-    call: ToolCall,
-    own: UserCommand,
-    events: Arc<dyn EventSink>,
-    clock: Arc<dyn Clock>,
-    tasks: TaskTracker,
-    cancel: CancellationToken,
+pub(super) struct Job {
+    pub(super) call: ToolCall,
+    pub(super) own: UserCommand,
+    pub(super) author: Author,
+    pub(super) events: Arc<dyn EventSink>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) tasks: TaskTracker,
+    pub(super) cancel: CancellationToken,
+}
+
+/// Author of a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Author {
+    /// The user typed it, so no approval is needed in any mode. Denied commands stay denied.
+    User,
+    /// A model wrote it, and the user wants it verified. It runs if the sandbox contains it; nobody is asked.
+    Model,
 }
 
 impl Job {
-    async fn run(self) -> ToolResult {
+    pub(super) async fn run(self) -> ToolResult {
         let mut config = self.own.calls;
-        // The user typed the command, so no approval is needed in any mode. Denied commands stay denied.
-        config.policy.mode = Mode::Full;
-        config.policy.attended = true;
         config.retry_transient = false;
-        let approver: Arc<dyn Approver> = Arc::new(Typed);
+        let approver: Arc<dyn Approver> = match self.author {
+            Author::User => {
+                config.policy.mode = Mode::Full;
+                config.policy.attended = true;
+                Arc::new(Typed)
+            }
+            Author::Model => {
+                config.policy.mode = Mode::Auto;
+                config.policy.attended = false;
+                Arc::new(NobodyToAsk)
+            }
+        };
         let calls = Calls {
             config: &config,
             hooks: &self.own.hooks,

@@ -29,7 +29,7 @@ impl SessionActor {
         let message = Arc::new(message);
         self.sink.deliveries().expect(&message.id, agents);
         let stop = self.handle.begin();
-        if let Err(error) = self.take(&message, None).await {
+        if let Err(error) = self.take(&message, Vec::new()).await {
             self.sink.tell_only(not_stored(&error));
             self.stay = Stay::Closing;
             return Activity::Idle;

@@ -48,7 +48,7 @@ struct Next {
 
 async fn next(cx: &mut CommandContext<'_>) -> Result<Next, Stop> {
     cx.wait_for_turn()?;
-    let start = TurnStart::new(None, "", cx.history, cx.goal, cx.pins);
+    let start = TurnStart::new(None, "", cx.history, &cx.pursuit.goal, cx.pins);
     let plan = cx.env.plan(&start).await;
     let plan = plan.map_err(|why| Stop::Failed(why.message))?;
     let session = cx.info.id.clone();

@@ -69,7 +69,12 @@ impl CommandContext<'_> {
             mode,
             is_busy: self.is_busy,
             queue: self.queue.messages().to_vec(),
-            goal: self.goal.followed(&goals).and_then(Goal::active).map(one_line),
+            goal: self
+                .pursuit
+                .goal
+                .followed(&goals)
+                .and_then(Goal::active)
+                .map(one_line),
             subgoal: goals.subgoal,
         })
     }

@@ -1,4 +1,4 @@
-//! `/status`, `/tools`, `/permissions`, `/mode` and `/plan`: the state and the permissions of the session.
+//! `/status`, `/tools`, `/permissions` and `/mode`: the state and the permissions of the session.
 
 use std::fmt::Write;
 
@@ -16,7 +16,7 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     words.check(0, &[])?;
     let info = cx.stored_info().await?;
     let queue = cx.queue.messages().len();
-    let goal = cx.goal.followed(&cx.env.goals());
+    let goal = cx.pursuit.goal.followed(&cx.env.goals());
     let goal = goal.and_then(Goal::active).map(str::to_owned);
     let state = if cx.is_busy { "a turn runs" } else { "free" };
     let mut rows = vec![
@@ -41,6 +41,9 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     rows.push(("cost", dollars(totals.cost_usd)));
     rows.push(("queue", format!("{queue} waiting")));
     rows.extend(goal.map(|goal| ("goal", cut(&goal, GOAL))));
+    let work = super::goal::standing(cx);
+    rows.extend(work.map(|work| ("goal work", work.lines().next().unwrap_or_default().to_owned())));
+    let env = &mut *cx.env;
     if let Some(checkpoints) = env.checkpoints() {
         let count = match checkpoints.list().await {
             Ok(all) => all.len().to_string(),
@@ -108,13 +111,8 @@ pub(super) async fn mode(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     set(cx, mode)
 }
 
-pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
-    words.check(0, &[])?;
-    set(cx, Mode::Plan)
-}
-
 /// Sets the mode. A running turn keeps the mode it started with.
-fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
+pub(super) fn set(cx: &mut CommandContext<'_>, mode: Mode) -> Outcome {
     cx.env.permissions().set_mode(mode);
     Ok(Said::text(format!(
         "Mode {} from the next turn, until you quit: {}",

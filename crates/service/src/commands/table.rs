@@ -2,8 +2,8 @@
 
 use super::complete::Complete;
 use super::{
-    Command, Said, Stop, Then, agents, checkpoint, context, cost, cron, goal, help, model, rewind, session,
-    status, why,
+    Command, Said, Stop, Then, agents, checkpoint, context, cost, cron, goal, help, model, plan, rewind,
+    session, status, why,
 };
 
 #[rustfmt::skip]
@@ -71,9 +71,9 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: "goal",
         aliases: &[],
-        arguments: "[TEXT | clear]",
-        help: "Show, set or clear the goal of this session; models do not see it",
-        complete: Complete::Words(&["clear"]),
+        arguments: "[TEXT | create --auto [--turns N] [--check CMD] [--file PATH] [--ask] [--max-cost USD] TEXT | pause | resume | why | clear]",
+        help: "Show, set or clear the goal of this session, or have it worked on without your input (--auto)",
+        complete: Complete::Words(&["clear", "create --auto", "pause", "resume", "status", "why"]),
         run: |cx, words| Box::pin(goal::goal(cx, words)),
     },
     Command {
@@ -181,10 +181,22 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: "plan",
         aliases: &[],
+        arguments: "[TEXT | show | edit | set JSON | --file PATH | drop STEP | go | clear]",
+        help: "Have the model plan a task in steps, edit the plan, and carry it out; alone, allow only reads",
+        complete: Complete::Words(&["show", "edit", "go", "drop", "clear", "--file"]),
+        run: |cx, words| Box::pin(plan::plan(cx, words)),
+    },
+    Command {
+        name: "verify",
+        aliases: &[],
         arguments: "",
-        help: "Allow only reads, like /mode plan",
+        help: "Run the commands of all claims in this session again, and compare",
         complete: Complete::Nothing,
-        run: |cx, words| Box::pin(status::plan(cx, words)),
+        run: |cx, words| Box::pin(async move {
+            words.check(0, &[])?;
+            cx.wait_for_turn()?;
+            Ok(Said { text: "Verifying…".to_owned(), then: Then::Verify })
+        }),
     },
     Command {
         name: "checkpoint",

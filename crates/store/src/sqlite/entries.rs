@@ -12,7 +12,7 @@ use windlass_core::message::{Message, Part, Role};
 
 use super::failure::{damaged, told};
 use super::lease::signed;
-use super::{agents, books, lease};
+use super::{agents, books, goals, lease};
 
 /// Maximum number of bytes of a message that can be searched.
 const MAX_SAID: usize = 200_000;
@@ -25,6 +25,7 @@ pub(super) fn append(connection: &Connection, lease: &Lease, batch: &Batch) -> R
         insert(connection, id, seq, batch.time, event)?;
         reflect(connection, id, seq, event)?;
         agents::reflect(connection, id, batch.time, event)?;
+        goals::reflect(connection, id, batch.time, event)?;
     }
     draft(connection, id, batch)?;
     for booking in &batch.bookings {

@@ -53,8 +53,8 @@ fn since(connection: &Connection, id: &SessionId, base: i64) -> Result<Vec<Entry
     let mut select = connection
         .prepare_cached(
             "SELECT seq, time, payload FROM entry WHERE session = ?1 AND seq >= ?2 \
-             AND kind IN ('message', 'compaction', 'rewind', 'goal', 'goal_completed', 'queue', 'tool_result', 'final', \
-             'canceled', 'failed') AND (kind <> 'tool_result' OR seq > coalesce((SELECT seq FROM entry WHERE session = ?1 \
+             AND kind IN ('message', 'compaction', 'rewind', 'goal', 'goal_completed', 'goal_run', 'goal_turn', \
+             'goal_check', 'goal_verdict', 'goal_state', 'plan', 'queue', 'tool_result', 'final', 'canceled', 'failed') AND (kind <> 'tool_result' OR seq > coalesce((SELECT seq FROM entry WHERE session = ?1 \
              AND kind IN ('final', 'canceled', 'failed') ORDER BY seq DESC LIMIT 1), 0)) ORDER BY seq",
         )
         .map_err(told)?;
@@ -87,7 +87,8 @@ fn before(connection: &Connection, id: &SessionId, base: i64, first: &Event) -> 
         "SELECT seq, time, payload FROM entry INDEXED BY entry_rewind WHERE session = ?1 AND kind = 'rewind' \
          AND seq < ?2",
         "SELECT seq, time, payload FROM entry INDEXED BY entry_goal WHERE session = ?1 \
-         AND kind IN ('goal', 'goal_completed') AND seq < ?2",
+         AND kind IN ('goal', 'goal_completed', 'goal_run', 'goal_turn', 'goal_check', 'goal_verdict', 'goal_state', \
+         'plan') AND seq < ?2",
     ];
     for query in few {
         let mut select = connection.prepare_cached(query).map_err(told)?;

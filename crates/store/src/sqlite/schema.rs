@@ -244,6 +244,33 @@ CREATE INDEX cron_delivery_slot ON cron_delivery (job, slot);
 CREATE INDEX cron_delivery_next ON cron_delivery (next_at) WHERE state = 'waiting';
 ",
     ),
+    Step::Sql(
+        "
+CREATE TABLE goal (
+  session      TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+  text         TEXT NOT NULL,
+  state        TEXT NOT NULL,
+  reason       TEXT,
+  message      TEXT NOT NULL DEFAULT '',
+  turns        INTEGER NOT NULL DEFAULT 0,
+  max_turns    INTEGER NOT NULL,
+  verification TEXT,
+  started_at   INTEGER NOT NULL,
+  updated_at   INTEGER NOT NULL
+) STRICT;
+CREATE INDEX goal_active ON goal (session) WHERE state = 'active';
+CREATE TABLE goal_span (
+  session TEXT NOT NULL,
+  since   INTEGER NOT NULL,
+  until   INTEGER,
+  PRIMARY KEY (session, since)
+) STRICT, WITHOUT ROWID;
+DROP INDEX entry_goal;
+CREATE INDEX entry_goal ON entry (session, seq) WHERE kind IN ('goal', 'goal_completed', 'goal_run', 'goal_turn', \
+'goal_check', 'goal_verdict', 'goal_state', 'plan');
+CREATE INDEX booking_time ON booking (time);
+",
+    ),
 ];
 
 /// Creates all tables in a new database.

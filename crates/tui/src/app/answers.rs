@@ -164,6 +164,7 @@ impl App {
             Follow::Watch(_) => {}
             Follow::Session(info) => self.go_to(*info),
             Follow::Leave => self.effect(Effect::Leave),
+            Follow::Edit(line) => self.set_text(&line),
             Follow::Submit(parts) => {
                 let texts = parts.iter().filter_map(|part| match part {
                     Part::Text(text) => Some(text.text.as_str()),

@@ -100,51 +100,5 @@ pub(super) static SECTION: Section = Section {
             example: "8000",
             project_ok: false,
         },
-        Key {
-            name: "agent.goal.enabled",
-            kind: Kind::Switch {
-                default: Some(true),
-                set: |s, _, v| s.agent.goal.enabled = v,
-            },
-            help: "Whether a session has a goal: your first message, or the text set with `/goal TEXT`.",
-            effect: "The goal is only displayed. With `false`, sessions have no goal, and `/goal` and \
-                     `/done` are refused.",
-            example: "false",
-            project_ok: false,
-        },
-        Key {
-            name: "agent.goal.track_in_system_prompt",
-            kind: Kind::Switch {
-                default: Some(false),
-                set: |s, _, v| s.agent.goal.in_system_prompt = v,
-            },
-            help: "Whether `{current_goal}` in `agent.system_prompt` is replaced by the goal at the start of \
-                   each turn.",
-            effect: "With `false`, models do not see the goal. Changing the goal invalidates the provider's \
-                     cache for the whole conversation.",
-            example: "true",
-            project_ok: false,
-        },
-        Key {
-            name: "agent.goal.completion_phrases",
-            kind: Kind::List {
-                default: &["task complete", "done", "finished", "completed"],
-                check: phrase,
-                set: |s, _, v| s.agent.goal.completion_phrases = v,
-            },
-            help: "Phrases in an answer that mark the goal as reached. Code, quotes, questions and negations \
-                   do not count.",
-            effect: "After that, your next message becomes the new goal. With an empty list, only `/done` \
-                     completes a goal.",
-            example: "[\"task complete\"]",
-            project_ok: false,
-        },
     ],
 };
-
-fn phrase(text: &str) -> Result<(), String> {
-    if text.chars().any(char::is_alphanumeric) {
-        return Ok(());
-    }
-    Err("expected words".to_owned())
-}
