@@ -136,3 +136,16 @@ fn a_system_prompt_may_tell_the_goal() {
     );
     sim.assert_valid();
 }
+
+/// GOAL-2: an answer right after a failed call completes nothing, whatever it says.
+#[test]
+fn a_failed_call_completes_nothing() {
+    let failing = Reply::call("bash", serde_json::json!({ "command": "false" }));
+    let replies = [failing, Reply::text("Done."), Reply::text("Done.")];
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    let told = run(&workspace, &["exec", "--mode", "auto", "fix it"]);
+    assert!(!told.assert_code(0).stderr.contains("Goal reached"), "{told}");
+    run(&workspace, &["exec", "--continue", "and?"])
+        .assert_code(0)
+        .assert_says("Goal reached: fix it");
+}

@@ -46,8 +46,20 @@ impl Autonomy {
                     self.forget();
                 }
             }
+            SessionEvent::GoalCompleted { text, .. } => self.reached(text),
             SessionEvent::Work(event) => self.progress(event),
             _ => {}
+        }
+    }
+
+    /// Work that was stopped is over if the goal was reached in another way.
+    fn reached(&mut self, text: &str) {
+        let is_own = self.run.as_ref().is_some_and(|run| run.text == text);
+        if let Some(standing) = self.standing.as_mut().filter(|_| is_own)
+            && standing.state != GoalState::Active
+        {
+            standing.state = GoalState::Completed;
+            standing.message.clear();
         }
     }
 

@@ -19,6 +19,7 @@ fn bed(scenes: impl IntoIterator<Item = Scene>) -> Bed {
         subgoal: None,
         follows_goal: true,
         completion_phrases: vec!["task complete".to_owned()],
+        ..Goals::default()
     };
     bed
 }
