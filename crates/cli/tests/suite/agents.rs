@@ -557,7 +557,7 @@ fn people_see_the_fleet() {
     for part in [
         "1 scout (task): done, 1 turn",
         "1 agent, 0 running",
-        "explorer: finds places in the files",
+        "explorer: finds things in files",
         "result: seen it all",
         "agent 1 scout does not run here: it is done",
         "agent 1 scout has no copy of the files",
