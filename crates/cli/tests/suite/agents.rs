@@ -798,3 +798,26 @@ fn a_child_asks_through_its_parent() {
     super::tui::leave(&mut screen);
     assert_eq!(workspace.read("made.txt"), "x");
 }
+
+/// OBS-3: `/why` looks through the child that a turn waits for, down to its provider.
+#[test]
+fn why_looks_through_children() {
+    let replies = vec![
+        child(
+            "think",
+            Reply::text("thought").fault(Fault::new().delay_ms(6_000)),
+        ),
+        Reply::call("agent", json!({"task": "think", "name": "sage"})),
+        Reply::text("all is well"),
+    ];
+    let (sim, workspace) = with(Protocol::Anthropic, replies, "");
+    let mut screen = workspace.run(&[]).on_screen(140, 30);
+    screen.wait_for(super::tui::EMPTY);
+    super::tui::say(&mut screen, "go");
+    assert!(eventually(std::time::Duration::from_secs(10), || sim.count() >= 2));
+    super::tui::say(&mut screen, "/why");
+    screen.wait_for("waiting for child: agent 1 sage: think");
+    screen.wait_for("waiting for provider");
+    screen.wait_for("all is well");
+    super::tui::leave(&mut screen);
+}
