@@ -57,6 +57,17 @@ fn info_json() -> Value {
     })
 }
 
+fn agent_json() -> Value {
+    let nothing = json!({"tokens": null, "cost_usd": null, "turns": null, "seconds": null});
+    json!({
+        "session": "s2", "root": "s1", "parent": "s1", "call": null, "number": 1, "depth": 1, "name": "scout",
+        "type": "explorer", "task": "look", "background": false, "wake": false, "place": "/project", "worktree": null,
+        "state": "timed_out", "reason": "after 5 s", "waiting_on": null, "result": "half", "delivered": true,
+        "budget": nothing, "spent": {"tokens": 3, "cost_usd": 0.5, "turns": 1, "seconds": 5}, "created_at": 1,
+        "ended_at": 2, "seen_at": 2
+    })
+}
+
 fn message() -> Message {
     serde_json::from_value(message_json()).unwrap()
 }
@@ -242,6 +253,7 @@ fn core_types() -> Vec<&'static str> {
         ]
         Label: [Label { title: None, name: Some("n".into()), key: None } => {"title": null, "name": "n", "key": null}]
         SessionInfo: [info() => (info_json())]
+        AgentRow: [serde_json::from_value(agent_json()).unwrap() => (agent_json())]
         SessionKey: [SessionKey::group("a", "chat", "x:1").unwrap() => "agent:a:chat:group:x:1"]
         SessionStatus: [SessionStatus::Answered => "answered"]
         Binary: [Binary { path: "a.png".into(), mime: "image/png".into(), data: "AA==".into() } =>

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use windlass_api::{ClientError, Connections, Offer, SessionInfo};
 use windlass_checkpoint::Tracker;
+use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{AgentRow, Store};
 use windlass_core::permission::{Mode, Policy, Rule, Rules};
@@ -35,6 +36,9 @@ use windlass_config::environment::Given;
 use windlass_config::folders::{Folders, same_place};
 use windlass_config::settings::{NetworkAccess, Settings};
 use windlass_config::{Problem, ProblemKind};
+
+/// Time during which agent types are not read again, in milliseconds.
+const FRESH: u64 = 1_000;
 
 /// Parameters of a run besides its settings.
 #[derive(Clone)]
@@ -190,6 +194,8 @@ pub struct LocalFactory {
     first: Mutex<First>,
     /// Parts of each session's environment that other sessions need.
     sessions: Arc<Mutex<HashMap<SessionId, Shared>>>,
+    /// Agent types by folder, and when they were read.
+    types: Mutex<HashMap<PathBuf, (Timestamp, AgentCatalog)>>,
 }
 
 /// Parts of a session's environment that other sessions need.
@@ -221,6 +227,7 @@ impl LocalFactory {
             spec,
             first: Mutex::default(),
             sessions: Arc::default(),
+            types: Mutex::default(),
         }
     }
 
@@ -303,6 +310,24 @@ impl LocalFactory {
         Ok(env)
     }
 
+    /// Returns the agent types of a folder. Files are read again after a moment, so that starting many agents does
+    /// not read them for each.
+    fn catalog(&self, settings: &Settings, place: &Path) -> AgentCatalog {
+        let now = environment::clock().now();
+        let mut types = lock(&self.types);
+        if let Some((read, known)) = types.get(place)
+            && now.0.saturating_sub(read.0) < FRESH
+        {
+            return known.clone();
+        }
+        let read = match environment::folders() {
+            Ok(folders) => catalog(&settings.agent.children, &folders, place),
+            Err(_) => AgentCatalog::default(),
+        };
+        types.insert(place.to_owned(), (now, read.clone()));
+        read
+    }
+
     /// Returns the shared parts of the session above a sub-agent. It need not be live.
     fn above(&self, parent: &SessionInfo) -> Result<Shared, Problem> {
         if let Some(shared) = lock(&self.sessions).get(&parent.id) {
@@ -329,7 +354,7 @@ impl LocalFactory {
     fn agent(&self, session: &SessionInfo, row: AgentRow, parent: &SessionInfo) -> Result<LocalEnv, Problem> {
         let above = self.above(parent)?;
         let children = &above.settings.agent.children;
-        let catalog = catalog(children, &environment::folders()?, Path::new(&parent.place));
+        let catalog = self.catalog(&above.settings, Path::new(&parent.place));
         let known = catalog.find(&row.job.kind).or_else(|| catalog.find("task"));
         let kind = known.cloned().unwrap_or_else(|| AgentType::new("task", "", ""));
         let models = match kind.model.as_ref().or(children.model.as_ref()) {
@@ -371,10 +396,7 @@ impl SessionFactory for LocalFactory {
             .get(&session.id)
             .map(|shared| Arc::clone(&shared.settings));
         let settings = settings.unwrap_or_else(|| Arc::clone(&self.settings));
-        match environment::folders() {
-            Ok(folders) => catalog(&settings.agent.children, &folders, Path::new(&session.place)),
-            Err(_) => AgentCatalog::default(),
-        }
+        self.catalog(&settings, Path::new(&session.place))
     }
 
     async fn release(&self, session: &SessionId) {

@@ -147,11 +147,11 @@ fn a_child_sees_little() {
     assert_eq!(
         tools,
         [
+            "tool_output",
             "read_file",
             "list_directory",
             "glob",
             "grep",
-            "tool_output",
             "recall"
         ]
     );
@@ -439,11 +439,6 @@ fn a_child_is_not_freer() {
     .unwrap();
     workspace.run(&["exec", "go", "--mode", "plan"]).output();
     assert!(!workspace.has("made.txt"));
-    let rows = ledger(&workspace);
-    assert_eq!(
-        (&rows[0]["state"], &rows[0]["reason"]),
-        (&json!("failed"), &json!("permission_denied"))
-    );
     let (_sim, workspace) = {
         let replies = vec![
             child(
@@ -562,7 +557,7 @@ fn people_see_the_fleet() {
     for part in [
         "1 scout (task): done, 1 turn",
         "1 agent, 0 running",
-        "explorer: finds places in the files",
+        "explorer: finds things in files",
         "result: seen it all",
         "agent 1 scout does not run here: it is done",
         "agent 1 scout has no copy of the files",
@@ -576,7 +571,8 @@ fn people_see_the_fleet() {
     listed.assert_code(0);
     assert!(listed.stdout.contains("1 scout (task)"), "{listed}");
     let empty = super::support::workspace().run(&["agents"]).output();
-    empty.assert_code(0).assert_says("no agents");
+    empty.assert_code(0);
+    assert!(empty.stdout.contains("There are no agents yet."), "{empty}");
 }
 
 /// SUB-7: a wrong key in a type file is reported with file and line, and files of other agents are read.
@@ -702,7 +698,8 @@ fn kill_tree(context: &str, wait: u64) {
         let is_done = rows
             .iter()
             .any(|row| row["number"] == number && row["state"] == "done");
-        assert_eq!(times, usize::from(is_done), "{context}: {last}");
+        // A child that was killed after its last words is delivered with them, as orphaned.
+        assert!(times <= 1 && (times == 1 || !is_done), "{context}: {last}");
     }
     if workspace.has("ran.txt") {
         let ran = workspace.read("ran.txt");
@@ -711,4 +708,116 @@ fn kill_tree(context: &str, wait: u64) {
             assert!(times <= 1, "{context}: {ran}");
         }
     }
+}
+
+/// SUB-6: a coder works in its own copy, uncommitted files included; the sandbox keeps it there; its result carries the
+/// diff; `/agents merge` is one checkpoint that `/undo` takes back.
+#[test]
+fn a_coder_has_its_own_copy() {
+    let workspace_path = workspace();
+    let inside = workspace_path.path().join("notes.txt").display().to_string();
+    let replies = vec![
+        child(
+            "change it",
+            Reply::call(
+                "bash",
+                json!({"command": format!("echo two >> notes.txt; echo spoiled > {inside}")}),
+            ),
+        ),
+        child(
+            "change it",
+            Reply::call("write_file", json!({"path": "new.txt", "content": "made\n"})),
+        ),
+        child("change it", Reply::text("changed")),
+        child("change nothing", Reply::text("nothing to do")),
+        Reply::call("agent", json!({"task": "change it", "type": "coder"})),
+        Reply::call("agent", json!({"task": "change nothing", "type": "coder"})),
+        Reply::text("end"),
+    ];
+    let sim = SimServer::script(replies.into_iter().fold(Script::new(), Script::reply));
+    let workspace = workspace_path;
+    workspace.use_sim_with(&sim, Protocol::Anthropic, "");
+    workspace.write("notes.txt", "one\n");
+    let output = workspace.run(&STREAM).arg("go").output();
+    output.assert_code(0);
+    let results = results(&output);
+    assert!(
+        results[0].contains("+two") && results[0].contains("+made"),
+        "{}",
+        results[0]
+    );
+    assert!(results[0].contains("/agents merge 1"), "{}", results[0]);
+    assert_eq!(workspace.read("notes.txt"), "one\n", "the original is untouched");
+    assert!(!workspace.has("new.txt"));
+    let rows = ledger(&workspace);
+    assert!(rows[0]["worktree"].is_string(), "{rows:?}");
+    assert!(
+        rows[1]["worktree"].is_null(),
+        "an unchanged copy is gone: {rows:?}"
+    );
+    let said = workspace
+        .run(&["--plain", "--continue"])
+        .stdin("/agents merge 1\n/agents merge 1\n")
+        .output();
+    let text = format!("{}{}", said.stdout, said.stderr);
+    assert!(text.contains("Merged 2 files; /undo takes it back."), "{text}");
+    assert!(text.contains("agent 1 coder has no copy of the files"), "{text}");
+    assert_eq!(
+        (workspace.read("notes.txt"), workspace.read("new.txt")),
+        ("one\ntwo\n".into(), "made\n".into())
+    );
+    workspace.run(&["undo"]).output().assert_code(0);
+    assert_eq!(workspace.read("notes.txt"), "one\n");
+    assert!(!workspace.has("new.txt"));
+}
+
+/// SUB-2, SUB-3: a child's approval request appears in the session above and names the child; the answer concerns that
+/// child.
+#[test]
+fn a_child_asks_through_its_parent() {
+    let replies = vec![
+        child(
+            "write it",
+            Reply::call("write_file", json!({"path": "made.txt", "content": "x"})),
+        ),
+        child("write it", Reply::text("written")),
+        Reply::call(
+            "agent",
+            json!({"task": "write it", "type": "coder", "isolation": "none", "name": "smith"}),
+        ),
+        Reply::text("all is well"),
+    ];
+    let (_sim, workspace) = with(Protocol::Anthropic, replies, "");
+    let mut screen = workspace.run(&["--mode", "ask"]).on_screen(100, 30);
+    screen.wait_for(super::tui::EMPTY);
+    super::tui::say(&mut screen, "go");
+    screen.wait_for("Agent 1 smith asks");
+    let is_asked = |shown: &str| shown.contains("y  Yes, once");
+    super::tui::press_until(&mut screen, "y", |shown| !is_asked(shown));
+    screen.wait_for("all is well");
+    super::tui::leave(&mut screen);
+    assert_eq!(workspace.read("made.txt"), "x");
+}
+
+/// OBS-3: `/why` looks through the child that a turn waits for, down to its provider.
+#[test]
+fn why_looks_through_children() {
+    let replies = vec![
+        child(
+            "think",
+            Reply::text("thought").fault(Fault::new().delay_ms(6_000)),
+        ),
+        Reply::call("agent", json!({"task": "think", "name": "sage"})),
+        Reply::text("all is well"),
+    ];
+    let (sim, workspace) = with(Protocol::Anthropic, replies, "");
+    let mut screen = workspace.run(&[]).on_screen(140, 30);
+    screen.wait_for(super::tui::EMPTY);
+    super::tui::say(&mut screen, "go");
+    assert!(eventually(std::time::Duration::from_secs(10), || sim.count() >= 2));
+    super::tui::say(&mut screen, "/why");
+    screen.wait_for("waiting for child: agent 1 sage: think");
+    screen.wait_for("waiting for provider");
+    screen.wait_for("all is well");
+    super::tui::leave(&mut screen);
 }

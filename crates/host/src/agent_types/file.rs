@@ -238,9 +238,11 @@ fn names(value: &Node) -> Result<Vec<String>, String> {
     }
 }
 
+/// Head of a file, its text, and the number of lines before the head.
+type Split<'a> = (Vec<TableEntry>, &'a str, u64);
+
 /// Splits a Markdown file into its head and its text, with the number of lines before the head.
-#[allow(clippy::type_complexity)]
-fn split(text: &str) -> Result<(Vec<TableEntry>, &str, u64), (u64, String)> {
+fn split(text: &str) -> Result<Split<'_>, (u64, String)> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = text.split_inclusive('\n');
     let is_fence = |line: &str| line.trim_end() == "---";

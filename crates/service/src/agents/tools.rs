@@ -97,7 +97,7 @@ fn unknown(rows: &[AgentRow], named: &str) -> ToolError {
     ))
 }
 
-/// Starts an agent with its own context for a task; its answer is the result. Calls in one reply run in parallel.
+/// Starts an agent with its own context; returns its answer. Calls in one reply run in parallel.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SpawnInput {
@@ -108,23 +108,25 @@ struct SpawnInput {
     kind: Option<String>,
     #[serde(default, alias = "description")]
     name: Option<String>,
-    /// Return at once; the result comes later.
+    /// Its answer comes later.
     #[serde(default, alias = "run_in_background")]
     background: Option<bool>,
     /// Continue here when it ends.
     #[serde(default)]
-    wake: bool,
+    wake: Option<bool>,
     /// Seconds.
     #[serde(default)]
     deadline: Option<u64>,
+    /// tokens, cost_usd, turns
     #[serde(default)]
+    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
     budget: Option<BudgetInput>,
     #[serde(default)]
     isolation: Option<Isolation>,
 }
 
 /// Its share of what is left.
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BudgetInput {
     #[serde(default)]
@@ -165,7 +167,7 @@ impl Tool for Spawn {
             task: input.task,
             name: input.name,
             background: input.background,
-            wake: input.wake,
+            wake: input.wake.unwrap_or_default(),
             asks: AgentBudget {
                 tokens: budget.and_then(|budget| budget.tokens),
                 cost_usd: budget.and_then(|budget| budget.cost_usd),
@@ -231,7 +233,7 @@ fn waiting() -> ToolTraits {
     }
 }
 
-/// Steers a running agent, or continues one that has ended.
+/// Steers an agent, or continues one that has ended.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SendInput {
@@ -239,7 +241,7 @@ struct SendInput {
     agent: String,
     message: String,
     #[serde(default)]
-    wake: bool,
+    wake: Option<bool>,
 }
 
 struct AgentSend(Children);
@@ -270,7 +272,7 @@ impl Tool for AgentSend {
             );
             return Err(ToolError::Permanent(text));
         }
-        let resumed = resume(&service, &row, &input.message, input.wake).await;
+        let resumed = resume(&service, &row, &input.message, input.wake.unwrap_or_default()).await;
         resumed.map_err(ToolError::Permanent)?;
         let text = format!(
             "Agent {} had ended ({}) and continues in the background.",
@@ -281,15 +283,14 @@ impl Tool for AgentSend {
     }
 }
 
-/// Waits for agents in the background and returns their results.
+/// Waits for agents, by default for all, and returns their results.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WaitInput {
-    /// All if empty.
     #[serde(default)]
-    agents: Vec<String>,
+    agents: Option<Vec<String>>,
     #[serde(default)]
-    any: bool,
+    any: Option<bool>,
     #[serde(default)]
     seconds: Option<u64>,
 }
@@ -300,11 +301,12 @@ impl AgentWait {
     /// Returns the agents to wait for: those named, or all whose result is not delivered.
     async fn wanted(&self, service: &Service, input: &WaitInput) -> Result<Vec<AgentRow>, ToolError> {
         let rows = self.0.all(service).await?;
-        if input.agents.is_empty() {
+        let named = input.agents.as_deref().unwrap_or_default();
+        if named.is_empty() {
             return Ok(rows.into_iter().filter(|row| !row.status.delivered).collect());
         }
-        let named = input.agents.iter();
         named
+            .iter()
             .map(|named| find(&rows, named).cloned().ok_or_else(|| unknown(&rows, named)))
             .collect()
     }
@@ -338,7 +340,7 @@ impl Tool for AgentWait {
         }
         loop {
             let ended = rows.iter().filter(|row| !row.status.state.is_active()).count();
-            if ended == rows.len() || (input.any && ended > 0) {
+            if ended == rows.len() || (input.any == Some(true) && ended > 0) {
                 return Ok(results(&rows, ""));
             }
             // Registered before the rows are read, so that no end is missed.
@@ -441,10 +443,19 @@ struct Described {
 fn described(tool: Arc<dyn AnyTool>, catalog: &AgentCatalog) -> Arc<dyn AnyTool> {
     let mut spec = tool.spec().clone();
     let mut text = spec.description.trim_end().to_owned();
-    let _ = write!(text, " Types (default {}):", catalog.default_type);
-    for kind in catalog.types.iter().take(TYPES) {
-        let _ = write!(text, "\n{}: {}", kind.name, cut(&kind.description, TYPE));
-    }
+    let kinds = catalog.types.iter().take(TYPES);
+    let kinds: Vec<String> = kinds
+        .map(|kind| match kind.description.as_str() {
+            "" => kind.name.clone(),
+            text => format!("{}: {}", kind.name, cut(text, TYPE)),
+        })
+        .collect();
+    let _ = write!(
+        text,
+        " Types: {}; default {}.",
+        kinds.join("; "),
+        catalog.default_type
+    );
     spec.description = text;
     Arc::new(Described { tool, spec })
 }

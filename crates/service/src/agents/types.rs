@@ -143,13 +143,13 @@ impl AgentType {
         vec![
             Self::new(
                 "task",
-                "answers a question, reads only",
+                "research",
                 "Research the task with the tools you have, and answer it completely. Name the files and lines your \
                  answer rests on. You cannot change anything.",
             ),
             Self::new(
                 "explorer",
-                "finds places in the files, reads only",
+                "finds things in files",
                 "Find what the task asks for in the files. Search broadly first, then read the places that matter. Answer \
                  with paths and line numbers and one line about each. You cannot change anything.",
             ),
@@ -158,7 +158,7 @@ impl AgentType {
                 isolated: true,
                 ..Self::new(
                     "coder",
-                    "makes a change in its own copy of the files",
+                    "edits its own copy of the files",
                     "Make the change that the task describes, in the style of the code around it, and verify it. Your files are \
                      your own copy: nobody else sees them until they are merged. Answer with what you changed and how you know \
                      that it works.",
@@ -168,7 +168,7 @@ impl AgentType {
                 max_turns: 5,
                 ..Self::new(
                     "summarizer",
-                    "summarizes files",
+                    "",
                     "Summarize what the task names. Keep names, numbers, decisions and open questions; leave out the rest.",
                 )
             },
@@ -177,7 +177,7 @@ impl AgentType {
                 max_turns: 1,
                 ..Self::new(
                     "title",
-                    "titles a text",
+                    "",
                     "Answer with a title of at most eight words for the text in the task, and nothing else.",
                 )
             },

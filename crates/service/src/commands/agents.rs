@@ -60,7 +60,10 @@ async fn list(cx: &CommandContext<'_>) -> Outcome {
 
 async fn types(cx: &CommandContext<'_>) -> Outcome {
     let catalog = cx.inner.factory.agents(cx.info).await;
-    let line = |kind: &crate::AgentType| format!("{}: {} ({})", kind.name, kind.description, kind.source);
+    let line = |kind: &crate::AgentType| match kind.description.as_str() {
+        "" => format!("{} ({})", kind.name, kind.source),
+        text => format!("{}: {text} ({})", kind.name, kind.source),
+    };
     let mut lines: Vec<String> = catalog.types.iter().map(line).collect();
     lines.extend(
         catalog

@@ -192,9 +192,9 @@ async fn the_fleet_has_a_screen() {
     let screen = stage.screen();
     for part in [
         "Agents of this session",
-        "1 scout  running  find the bug",
-        "2 scout  done  write the tests",
-        "3 turns  1200 tokens",
+        "1 scout running find the bug",
+        "2 scout done write the tests",
+        "3 turns 1200 tokens",
         "tokens/min",
         "ctrl+s steer",
     ] {

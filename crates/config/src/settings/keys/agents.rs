@@ -149,7 +149,7 @@ pub(super) static SECTION: Section = Section {
             project_ok: false,
         },
         Key {
-            name: "agents.model",
+            name: "agents.default_model",
             kind: Kind::Text {
                 rule: TextRule::Name,
                 set: |s, _, v| s.agent.children.model = Some(v),
