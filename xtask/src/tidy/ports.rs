@@ -72,6 +72,7 @@ const PORTS: &[Port] = &[
     Port { files: "crates/config/*",                  to: &[World::Environment] },
     Port { files: "crates/sandbox/src/process*.rs",   to: &[World::Clock, World::Sleep, World::Process] },
     // The launcher's helper and its supervisors end processes that do not end by themselves, without any runtime.
+    Port { files: "crates/sandbox/src/linux/memory.rs",    to: &[World::Clock] },
     Port { files: "crates/sandbox/src/linux/launcher.rs",  to: &[World::Clock, World::Sleep] },
     Port { files: "crates/sandbox/src/linux/supervise.rs", to: &[World::Clock] },
     // The helper process replaces itself with the command, in the folder and environment it was started with.

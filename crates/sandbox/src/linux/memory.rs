@@ -12,8 +12,7 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Returns the memory that the processes of this machine share, in bytes: all of it, or the limit of the
 /// control group that this process is in.
 pub(crate) fn machine_memory() -> Option<u64> {
-    let info = rustix::system::sysinfo();
-    let total = u64::try_from(info.totalram).ok()? * u64::from(info.mem_unit);
+    let total = field("/proc/meminfo", "MemTotal:")?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     let limits = groups.lines().filter_map(group_limit);
     Some(limits.fold(total, u64::min))
@@ -81,17 +80,17 @@ impl MemoryWatch {
 
 /// Returns the memory of a process, in bytes, including what it shares with others.
 fn resident(pid: Pid) -> u64 {
-    field(pid, "status", "VmRSS:").unwrap_or_default()
+    field(format!("/proc/{pid}/status"), "VmRSS:").unwrap_or_default()
 }
 
 /// Returns the memory of a process, in bytes, with its part of what it shares with others.
 fn proportional(pid: Pid) -> u64 {
-    field(pid, "smaps_rollup", "Pss:").unwrap_or_else(|| resident(pid))
+    field(format!("/proc/{pid}/smaps_rollup"), "Pss:").unwrap_or_else(|| resident(pid))
 }
 
-/// Reads a size from a file about a process.
-fn field(pid: Pid, file: &str, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(format!("/proc/{pid}/{file}")).ok()?;
+/// Reads a size from a table of the kernel, in bytes.
+fn field(table: impl AsRef<Path>, name: &str) -> Option<u64> {
+    let text = fs::read_to_string(table).ok()?;
     let size = text.lines().find_map(|line| line.strip_prefix(name))?;
     let kilobytes: u64 = size.trim().strip_suffix(" kB")?.parse().ok()?;
     Some(kilobytes * 1024)
