@@ -7,10 +7,8 @@
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::process::exit;
-use std::thread;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getppid, pidfd_open, set_parent_process_death_signal,
 };
@@ -21,7 +19,10 @@ use super::{syscalls, wire};
 use crate::policy::Guard;
 
 /// Pause before the next supervisor is created, so that its fork does not slow down the start of the command.
-const PAUSE: Duration = Duration::from_millis(1);
+const PAUSE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 1_000_000,
+};
 
 /// A supervisor that waits for a command.
 struct Spare {
@@ -68,7 +69,7 @@ fn wait(socket: &OwnedFd, spare: &mut Option<Spare>) -> bool {
     let [closed, taken, _] = ready.map(|one| !one.revents().is_empty());
     if taken {
         *spare = None;
-        thread::sleep(PAUSE);
+        let _ = poll(&mut [], Some(&PAUSE));
     }
     !closed
 }
