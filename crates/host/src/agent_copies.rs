@@ -14,7 +14,7 @@ use windlass_core::hook::{AdmittedCall, CallHook};
 use windlass_core::id::{CallId, MessageId, SessionId};
 use windlass_core::permission::{Escalation, Proposal, Subject};
 use windlass_core::tool::{Category, ExecutionContext, Person, Progress, ToolContext, ToolOutput};
-use windlass_sandbox::child_environment;
+use windlass_sandbox::{ProtectedPaths, child_environment};
 use windlass_service::{AgentCopies, MergedCopy};
 use windlass_worktree::{MergeOutcome, MergePlan, OnConflict, WorktreeError, Worktrees};
 
@@ -101,6 +101,16 @@ impl AgentCopies for LocalCopies {
                 is_complete: true,
             });
         }
+        if let Some(reason) = protected(&plan) {
+            let copied = self
+                .worktrees
+                .open(&agent.to_string())
+                .map_err(|error| error.to_string())?;
+            return Err(format!(
+                "nothing was merged: {reason}. Look at it in {}, and copy it yourself if you want it",
+                copied.root().display()
+            ));
+        }
         let call = admitted(&plan, Path::new(&into.place));
         let cx = context(&call, into);
         let tracker = (self.trackers)(&into.id);
@@ -157,6 +167,14 @@ impl AgentCopies for LocalCopies {
         self.blocking(move |worktrees, cancel| worktrees.remove(&name, cancel))
             .await
     }
+}
+
+/// SAFE-10: returns the reason not to merge: a file that another program would run by itself.
+fn protected(plan: &MergePlan) -> Option<String> {
+    let folder = plan.into_folder();
+    let protected = ProtectedPaths::new(folder, None);
+    let mut paths = plan.paths(OnConflict::Keep).into_iter();
+    paths.find_map(|path| protected.reason(&folder.join(path)))
 }
 
 /// Describes a merge for the user.

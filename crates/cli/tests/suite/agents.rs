@@ -771,6 +771,28 @@ fn a_coder_has_its_own_copy() {
     assert!(!workspace.has("new.txt"));
 }
 
+/// SUB-6, SAFE-10: a copy with a file that another program would run by itself is not merged, and stays.
+#[test]
+fn a_copy_with_settings_of_an_editor_is_not_merged() {
+    let command = "mkdir -p part/.vscode && echo '{}' > part/.vscode/tasks.json && echo fine > fine.txt";
+    let replies = vec![
+        child("change it", Reply::call("bash", json!({"command": command}))),
+        child("change it", Reply::text("changed")),
+        Reply::call("agent", json!({"task": "change it", "type": "coder"})),
+        Reply::text("end"),
+    ];
+    let (_sim, workspace) = with(Protocol::Anthropic, replies, "");
+    workspace.run(&STREAM).arg("go").output().assert_code(0);
+    let said = workspace
+        .run(&["--plain", "--continue"])
+        .stdin("/agents merge 1\n")
+        .output();
+    let text = format!("{}{}", said.stdout, said.stderr);
+    assert!(text.contains("nothing was merged: it changes"), "{text}");
+    assert!(!workspace.has("part") && !workspace.has("fine.txt"));
+    assert!(ledger(&workspace)[0]["worktree"].is_string());
+}
+
 /// SUB-2, SUB-3: a child's approval request appears in the session above and names the child; the answer concerns that
 /// child.
 #[test]
