@@ -59,13 +59,18 @@ pub struct LocalEnv {
     catalog: ToolCatalog,
     context: ContextParts,
     calls: CallConfig,
-    approver: Arc<dyn Approver>,
+    approvals: Approvals,
     incomplete: Arc<OpenWork>,
     reading: Reading,
-    /// Stores lasting grants, if a person can be asked.
-    grants: Option<GrantFile>,
     recorder: Option<Arc<ExchangeRecorder>>,
     role: AgentRole,
+}
+
+/// Approvals of the user.
+struct Approvals {
+    approver: Arc<dyn Approver>,
+    /// Stores lasting grants, if a person can be asked.
+    grants: Option<GrantFile>,
 }
 
 /// CFG-2: sources that are reread before every turn.
@@ -151,15 +156,17 @@ impl LocalEnv {
                 },
                 ..call_limits(settings)
             },
-            // The asker is known once the session is.
-            approver: Arc::new(NobodyNow(grants()?)),
+            approvals: Approvals {
+                // The asker is known once the session is.
+                approver: Arc::new(NobodyNow(grants()?)),
+                grants: spec.interactive.then(grants).transpose()?,
+            },
             catalog,
             incomplete: Arc::new(OpenWork {
                 todos,
                 require_done: spec.require_done,
             }),
             reading,
-            grants: spec.interactive.then(grants).transpose()?,
             recorder: spec.recorder.clone(),
             role: AgentRole::new(settings.security.mode, spec.agent.clone()),
         })
@@ -188,8 +195,8 @@ impl LocalEnv {
 
     /// Connects the person who answers permission requests.
     fn ask(&mut self, asker: Arc<dyn Asker>) {
-        if let Some(grants) = self.grants.take() {
-            self.approver = Arc::new(Granting::new(asker, Box::new(grants)));
+        if let Some(grants) = self.approvals.grants.take() {
+            self.approvals.approver = Arc::new(Granting::new(asker, Box::new(grants)));
         }
     }
 
@@ -357,7 +364,7 @@ impl SessionEnv for LocalEnv {
             },
             provider: self.provider(&active.provider),
             compactor: self.context.compactor(),
-            approver: Arc::clone(&self.approver),
+            approver: Arc::clone(&self.approvals.approver),
             outputs: self.outputs(),
             notices,
         })
@@ -417,7 +424,7 @@ impl Permissions for LocalEnv {
             Err(problem) => (Vec::new(), vec![problem.to_string()]),
         };
         // A permanent grant also counts for the session.
-        let mut session = self.approver.session_grants();
+        let mut session = self.approvals.approver.session_grants();
         session.retain(|grant| !lasting.contains(grant));
         let session = session.iter().map(grant_line).collect();
         Granted { session, always }

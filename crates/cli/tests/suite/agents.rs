@@ -46,15 +46,23 @@ fn a_child_answers() {
         let replies = vec![
             child(
                 "find the answer",
-                Reply::call("list_directory", json!({"path": "."})).tokens(100, 10),
+                Reply::call("list_directory", json!({"path": "."}))
+                    .tokens(100, 10)
+                    .cached_tokens(0, 0),
             ),
-            child("find the answer", Reply::text("it is 42").tokens(100, 10)),
+            child(
+                "find the answer",
+                Reply::text("it is 42").tokens(100, 10).cached_tokens(0, 0),
+            ),
             Reply::call(
                 "agent",
                 json!({"task": "find the answer", "type": "explorer", "name": "finder"}),
             )
-            .tokens(50, 5),
-            Reply::text("The child says: {{last_result}}").tokens(50, 5),
+            .tokens(50, 5)
+            .cached_tokens(0, 0),
+            Reply::text("The child says: {{last_result}}")
+                .tokens(50, 5)
+                .cached_tokens(0, 0),
         ];
         let (sim, workspace) = with(wire, replies, "");
         let output = workspace.run(&STREAM).arg("go").output();
@@ -246,7 +254,10 @@ fn children_are_directed() {
             "count slowly",
             Reply::text("counted").fault(Fault::new().delay_ms(200)),
         ),
-        child("count again", Reply::text("counted again")),
+        child(
+            "count again",
+            Reply::text("counted again").fault(Fault::new().delay_ms(400)),
+        ),
         child(
             "never ends",
             Reply::text("x").fault(Fault::new().delay_ms(60_000)),
@@ -282,7 +293,9 @@ fn children_are_directed() {
     );
     assert!(results[3].starts_with("counted again"), "{}", results[3]);
     assert!(results[5].contains("is being stopped"), "{}", results[5]);
-    assert!(results[6].contains("canceled"), "{}", results[6]);
+    // The end of a stopped child may come by itself first.
+    let is_told = results[6].contains("canceled") || results[6].contains("was delivered before");
+    assert!(is_told, "{}", results[6]);
     assert!(
         results[7].contains("1 counter (task): done") && results[7].contains("2 task: canceled"),
         "{}",
@@ -302,7 +315,7 @@ fn children_are_directed() {
 #[test]
 fn limits_refuse_with_numbers() {
     let spawn = || Reply::call("agent", json!({"task": "small work"}));
-    let done = || child("small work", Reply::text("ok").tokens(40, 10)).forever();
+    let done = || child("small work", Reply::text("ok").tokens(40, 10).cached_tokens(0, 0)).forever();
     let cases = [
         ("agents.max_agents=1", "agents.max_agents is 1"),
         ("agents.max_tokens=60", "tokens asked for"),
@@ -464,7 +477,10 @@ fn a_child_is_not_freer() {
 fn a_killed_tree_is_resumed() {
     let replies = vec![
         child("quick work", Reply::text("quick result")),
-        child("go on with it", Reply::text("second try")).forever(),
+        child(
+            "go on with it",
+            Reply::text("second try").fault(Fault::new().delay_ms(400)),
+        ),
         child(
             "long work",
             Reply::call("list_directory", json!({"path": "."})).say("half way"),

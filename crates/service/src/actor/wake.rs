@@ -27,7 +27,7 @@ impl SessionActor {
             return Activity::Idle;
         };
         let message = Arc::new(message);
-        self.sink.deliveries().expect(&message.id, agents);
+        self.sink.deliveries().note(&message.id, agents);
         let stop = self.handle.begin();
         if let Err(error) = self.take(&message, Vec::new()).await {
             self.sink.tell_only(not_stored(&error));

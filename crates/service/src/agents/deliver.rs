@@ -23,7 +23,7 @@ pub(crate) struct Deliveries(Mutex<HashMap<MessageId, Vec<SessionId>>>);
 
 impl Deliveries {
     /// Notes that a message contains the results of these sub-agents.
-    pub(crate) fn expect(&self, message: &MessageId, agents: Vec<SessionId>) {
+    pub(crate) fn note(&self, message: &MessageId, agents: Vec<SessionId>) {
         self.lock().insert(message.clone(), agents);
     }
 
@@ -111,7 +111,7 @@ impl Inbox for AgentInbox {
             return messages;
         }
         if let Some((message, agents)) = results_message(&self.inner, &self.session).await {
-            self.deliveries.expect(&message.id, agents);
+            self.deliveries.note(&message.id, agents);
             messages.push(message);
         }
         messages

@@ -198,6 +198,18 @@ async fn retire(service: Service, live: LiveSession, row: AgentRow) {
     if let Some(mut env) = live.handle.parked() {
         env.close().await;
     }
-    service.forget(&row.session);
-    service.inner.factory.release(&row.session).await;
+    // Somebody may have opened it again meanwhile.
+    let is_gone = {
+        let mut live = service.lock();
+        let is_closed = live
+            .get(&row.session)
+            .is_none_or(|live| live.requests.is_closed());
+        if is_closed {
+            live.remove(&row.session);
+        }
+        is_closed
+    };
+    if is_gone {
+        service.inner.factory.release(&row.session).await;
+    }
 }
