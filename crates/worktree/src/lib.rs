@@ -290,7 +290,7 @@ impl Worktree {
 
     /// Returns the top folder of the copy. It differs from [`Self::folder`] if a subfolder of a repository was
     /// copied; all paths in results are relative to it.
-    pub fn top(&self) -> &Path {
+    pub fn root(&self) -> &Path {
         &self.record.tree
     }
 

@@ -323,10 +323,10 @@ fn parse_tracked(output: &[u8]) -> Option<Vec<Tracked>> {
         let (head, path) = (std::str::from_utf8(line.get(..tab)?).ok()?, line.get(tab + 1..)?);
         let mut words = head.split(' ');
         let (tag, mode, digest, stage) = (words.next()?, words.next()?, words.next()?, words.next()?);
-        let details = after
-            .starts_with(b"  ctime:")
-            .then(|| lines(after, 5))
-            .unwrap_or_default();
+        let details = match after.starts_with(b"  ctime:") {
+            true => lines(after, 5),
+            false => &[],
+        };
         rest = after.get(details.len()..)?;
         // A file with a merge conflict has up to three entries.
         if tracked.last().is_some_and(|last| last.path == path) {

@@ -163,9 +163,9 @@ mod tests {
         /// A text that only one side changed is that side's, both orders agree, and a conflict loses no line.
         #[test]
         fn nothing_is_lost(base in "[abc]{0,12}", ours in "[abcx]{0,12}", theirs in "[abcy]{0,12}") {
-            prop_assert_eq!(merged(&base, &ours, &base), ours.clone());
-            prop_assert_eq!(merged(&base, &base, &theirs), theirs.clone());
-            prop_assert_eq!(merged(&base, &ours, &ours), ours.clone());
+            prop_assert_eq!(&merged(&base, &ours, &base), &ours);
+            prop_assert_eq!(&merged(&base, &base, &theirs), &theirs);
+            prop_assert_eq!(&merged(&base, &ours, &ours), &ours);
             let both = merged(&base, &ours, &theirs);
             for (text, sign) in [(&ours, 'x'), (&theirs, 'y')] {
                 let count = |text: &str| text.chars().filter(|found| *found == sign).count();

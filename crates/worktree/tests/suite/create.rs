@@ -220,7 +220,7 @@ fn worktrees_are_found_again_and_removed() {
     fs::write(worktree.folder().join("same.txt"), "child\n").unwrap();
     fs::create_dir_all(lab.outside().join("state/unfinished/tree/x/closed/inner")).unwrap();
     let closed = lab.outside().join("state/unfinished/tree/x/closed");
-    fs::set_permissions(&closed, fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
 
     let found = lab.worktrees.list().unwrap();
     let shown: Vec<_> = found

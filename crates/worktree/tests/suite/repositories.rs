@@ -16,9 +16,9 @@ fn a_subfolder_maps_to_the_same_subfolder() {
     let worktree = lab.worktrees.create(&source, SESSION, &lab.cancel).unwrap();
     assert!(worktree.folder().ends_with("project/crates/a"));
     assert_eq!(worktree.source(), source);
-    assert_eq!(contents(worktree.top()), contents(&lab.project));
+    assert_eq!(contents(worktree.root()), contents(&lab.project));
     fs::write(worktree.folder().join("lib.rs"), "child\n").unwrap();
-    fs::write(worktree.top().join("top.txt"), "child\n").unwrap();
+    fs::write(worktree.root().join("top.txt"), "child\n").unwrap();
 
     let error = worktree.merge(&lab.project, &lab.cancel).unwrap_err();
     assert!(matches!(error, WorktreeError::Elsewhere { .. }), "{error}");
