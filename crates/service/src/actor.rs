@@ -467,7 +467,7 @@ impl SessionActor {
 
     /// Records the end of an activity; if that fails, the session is closed. Returns true if it is recorded.
     async fn end(&mut self, events: Vec<Event>) -> bool {
-        let stored = self.sink.store(events, Durability::Disk).await;
+        let stored = self.sink.store(events, self.handle.family.durability()).await;
         if let Err(error) = &stored {
             self.sink.tell_only(not_stored(error));
             // The state of the record is unknown; the next client opens the session again.

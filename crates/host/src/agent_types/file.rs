@@ -76,7 +76,7 @@ pub(super) fn parse(
             Ok(Set::Done) => {}
             Ok(Set::NoAgent) => is_agent = false,
             Ok(Set::NoEffect) => {
-                warnings.push(format!("{line}: `{}` has no effect on agents here", entry.key))
+                warnings.push(format!("{line}: `{}` has no effect on agents here", entry.key));
             }
             Ok(Set::Unknown) => {
                 let hint = key_hint(&entry.key, &KEYS);
@@ -133,7 +133,7 @@ fn set(kind: &mut AgentType, entry: &TableEntry) -> Result<Set, String> {
                 .whole::<u32>()
                 .ok()
                 .filter(|most| *most > 0)
-                .ok_or("a number from 1")?
+                .ok_or("a number from 1")?;
         }
         "max_cost" => {
             let most = value.number()?;

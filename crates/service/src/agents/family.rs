@@ -6,7 +6,7 @@ use tokio::sync::Notify;
 use windlass_api::{Event, FailureKind, FinishReason, Message, Role, SessionId};
 use windlass_core::event::AgentEvent;
 use windlass_core::hook::Hooks;
-use windlass_core::log::{AgentRow, AgentState};
+use windlass_core::log::{AgentRow, AgentState, Durability};
 
 /// Relations of a session. Outlives the session's task.
 #[derive(Clone, Default)]
@@ -56,6 +56,15 @@ impl Family {
     /// Returns the row of this session, if it is a sub-agent.
     pub(crate) fn row(&self) -> Option<AgentRow> {
         self.lock().row.clone()
+    }
+
+    /// Returns the durability of the end of a turn. Nobody is told that a sub-agent has ended before the session above
+    /// has stored more, so its end need not be on the disk.
+    pub(crate) fn durability(&self) -> Durability {
+        match self.lock().row {
+            Some(_) => Durability::Process,
+            None => Durability::Disk,
+        }
     }
 
     /// Sets the hooks of the session.

@@ -271,6 +271,9 @@ fn insert(connection: &Connection, row: &AgentRow) -> Result<(), LogError> {
         .map_err(told)
 }
 
+/// Runs a statement with values.
+type Update<'a> = dyn Fn(&str, &[&dyn ToSql]) -> Result<(), LogError> + 'a;
+
 /// Updates the row of a session, or of its children, to match an entry.
 pub(super) fn reflect(
     connection: &Connection,
@@ -314,12 +317,7 @@ pub(super) fn reflect(
     }
 }
 
-fn of_agents(
-    id: &SessionId,
-    time: i64,
-    event: &AgentEvent,
-    update: &dyn Fn(&str, &[&dyn ToSql]) -> Result<(), LogError>,
-) -> Result<(), LogError> {
+fn of_agents(id: &SessionId, time: i64, event: &AgentEvent, update: &Update<'_>) -> Result<(), LogError> {
     match event {
         AgentEvent::Subagent { .. } => Ok(()),
         AgentEvent::AgentStarted { wake } => update(
