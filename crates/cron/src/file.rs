@@ -22,7 +22,7 @@ pub struct JobProblem {
     pub place: String,
     /// The key, such as `jobs.nightly.schedule`.
     pub key: String,
-    /// What is wrong, and what would be right.
+    /// The mistake, and what would be right.
     pub message: String,
 }
 

@@ -1,7 +1,7 @@
 use toml_edit::Value;
 
 use super::*;
-use crate::job::{Action, Missed, Overlap, Target};
+use crate::job::{DeliveryTarget, JobAction, Missed, Overlap};
 
 fn context() -> JobFileContext {
     JobFileContext {
@@ -59,7 +59,10 @@ fn a_job_has_these_keys() {
     assert_eq!(review.policy.missed.to_string(), "once within 2h");
     assert_eq!(review.policy.overlap, Overlap::Queue);
     assert!(review.policy.continues_interrupted);
-    assert_eq!(review.deliver[1], Target::File("reports/{slot}.md".to_owned()));
+    assert_eq!(
+        review.deliver[1],
+        DeliveryTarget::File("reports/{slot}.md".to_owned())
+    );
     for target in &review.deliver {
         assert_eq!(target.to_string().parse(), Ok(target.clone()));
     }
@@ -68,7 +71,7 @@ fn a_job_has_these_keys() {
     assert_eq!(backup.policy.missed, Missed::HalfInterval);
     assert_eq!(
         backup.work.action,
-        Action::Command("tar czf notes.tgz notes".to_owned())
+        JobAction::Command("tar czf notes.tgz notes".to_owned())
     );
     assert!(backup.enabled && backup.session_key().is_none());
     for (key, _) in KEYS {

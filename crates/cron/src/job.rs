@@ -23,21 +23,21 @@ pub struct CronJob {
     pub schedule: Schedule,
     /// True if it runs.
     pub enabled: bool,
-    /// What it does.
+    /// Its work.
     pub work: JobWork,
-    /// What a run may use.
+    /// Limits of a run.
     pub limits: JobLimits,
-    /// What happens when a run cannot start or end as planned.
+    /// Rules for a run that cannot start or end as planned.
     pub policy: JobPolicy,
-    /// Where the results go.
-    pub deliver: Vec<Target>,
+    /// Places that get the results.
+    pub deliver: Vec<DeliveryTarget>,
 }
 
-/// What a job does.
+/// Work of a job, and its surroundings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobWork {
     /// The work itself.
-    pub action: Action,
+    pub action: JobAction,
     /// Command that must succeed before a prompt runs; the prompt gets its output.
     pub when: Option<String>,
     /// Folder of the run.
@@ -52,14 +52,14 @@ pub struct JobWork {
 
 /// The work of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum JobAction {
     /// A prompt for a model.
     Prompt(String),
     /// A command, without a model.
     Command(String),
 }
 
-/// What a run may use.
+/// Limits of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobLimits {
     /// SAFE-5: rules for calls that do more than read; others are refused.
@@ -74,7 +74,7 @@ pub struct JobLimits {
     pub timeout: Duration,
 }
 
-/// What happens when a run cannot start or end as planned.
+/// Rules for a run that cannot start or end as planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobPolicy {
     /// Slots at which no process was there.
@@ -151,7 +151,7 @@ impl fmt::Display for Missed {
 
 /// Place where a result goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum DeliveryTarget {
     /// A file, replaced by each result. `{job}` and `{slot}` in its path stand for the job and its time.
     File(String),
     /// An address that gets the result as JSON.
@@ -162,7 +162,7 @@ pub enum Target {
     Session(String),
 }
 
-impl FromStr for Target {
+impl FromStr for DeliveryTarget {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -187,7 +187,7 @@ impl FromStr for Target {
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for DeliveryTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File(path) => write!(f, "file:{path}"),

@@ -19,8 +19,8 @@ mod scheduler;
 
 pub use self::file::{JobFileContext, JobFileError, JobSet};
 pub use self::job::{
-    Action, CronJob, DISABLE_AFTER, JobLimits, JobPolicy, JobWork, MAX_ITERATIONS, Missed, Overlap, TIMEOUT,
-    Target,
+    CronJob, DISABLE_AFTER, DeliveryTarget, JobAction, JobLimits, JobPolicy, JobWork, MAX_ITERATIONS, Missed,
+    Overlap, TIMEOUT,
 };
 pub use self::plan::{Plan, Step, plan, standing};
 pub use self::report::{JobLine, LastSlot, job_lines, job_list};

@@ -5,7 +5,7 @@ use windlass_core::clock::Timestamp;
 use windlass_core::log::{LogError, SlotState, Store};
 
 use crate::file::JobSet;
-use crate::job::{Action, CronJob};
+use crate::job::{CronJob, JobAction};
 use crate::scheduler::query;
 
 /// Number of next slots shown.
@@ -84,12 +84,12 @@ pub async fn job_list(jobs: &JobSet, store: &dyn Store, now: Timestamp) -> Resul
 }
 
 fn work(job: &CronJob) -> String {
-    let (Action::Prompt(text) | Action::Command(text)) = &job.work.action;
+    let (JobAction::Prompt(text) | JobAction::Command(text)) = &job.work.action;
     let line = text.lines().next().unwrap_or_default();
     let short: String = line.chars().take(80).collect();
     match &job.work.action {
-        Action::Prompt(_) => short,
-        Action::Command(_) => format!("$ {short}"),
+        JobAction::Prompt(_) => short,
+        JobAction::Command(_) => format!("$ {short}"),
     }
 }
 

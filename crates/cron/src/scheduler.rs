@@ -19,7 +19,7 @@ use windlass_core::log::{
 
 use self::run::JobRun;
 use crate::file::JobSet;
-use crate::job::{Action, CronJob, Overlap, Target};
+use crate::job::{CronJob, DeliveryTarget, JobAction, Overlap};
 use crate::plan::{MAX_PARALLEL, Step, plan};
 
 /// Longest time between two looks at the jobs: the file may have changed, or a process ended.
@@ -87,7 +87,7 @@ pub trait Courier: Send + Sync {
     ///
     /// # Errors
     /// Fails with the reason.
-    async fn deliver(&self, target: &Target, report: &JobReport) -> Result<(), String>;
+    async fn deliver(&self, target: &DeliveryTarget, report: &JobReport) -> Result<(), String>;
 }
 
 /// Result of a run.
@@ -328,7 +328,7 @@ impl Scheduler {
         detail: &str,
         budget_usd: Option<f64>,
     ) -> Result<Option<JobRun>, LogError> {
-        let is_prompt = matches!(job.work.action, Action::Prompt(_));
+        let is_prompt = matches!(job.work.action, JobAction::Prompt(_));
         let session = session(job, slot.0);
         let new = NewSlot {
             // With a condition, there is a session only if it holds.

@@ -70,7 +70,7 @@ impl JobRunner for Actor {
 
 #[async_trait]
 impl Courier for Actor {
-    async fn deliver(&self, _: &Target, report: &JobReport) -> Result<(), String> {
+    async fn deliver(&self, _: &DeliveryTarget, report: &JobReport) -> Result<(), String> {
         let mut failing = self.failing.lock().unwrap();
         if *failing > 0 {
             *failing -= 1;
@@ -435,12 +435,13 @@ async fn a_stopped_scheduler_ends() {
         ..Actor::default()
     };
     let scene = Scene::new(EACH_MINUTE, actor);
+    scene.run_due().await;
+    scene.wait(MINUTE);
     let scheduler = scene.scheduler(&windlass_store::owner());
     let stop = scheduler.stop.clone();
     let running = tokio::spawn(scheduler.run());
     while scene.prompts() == 0 {
-        scene.wait(1_000);
-        tokio::time::sleep(Duration::from_millis(5)).await;
+        tokio::task::yield_now().await;
     }
     stop.cancel();
     running.await.unwrap();

@@ -137,7 +137,7 @@ pub(crate) struct CronWorkOptions {
     /// `fresh` for a session per run, `continue` for one session for all runs [default: fresh]
     #[arg(long, value_name = "POLICY")]
     pub(crate) session: Option<String>,
-    /// Where results go: notice, file:PATH, webhook:URL or session:KEY; may be repeated
+    /// Place for the results: notice, file:PATH, webhook:URL or session:KEY; may be repeated
     #[arg(long, value_name = "PLACE")]
     pub(crate) deliver: Vec<String>,
     /// The provider [default: that of the folder's settings]

@@ -12,7 +12,7 @@ use windlass_api::{Event, Message, Part, Role, SessionId};
 use windlass_core::clock::Clock;
 use windlass_core::log::{Batch, Durability, Label, NewSession, Opened, SessionQuery, Store};
 use windlass_core::message::{Fragment, FragmentSource};
-use windlass_cron::{Courier, JobReport, Target};
+use windlass_cron::{Courier, DeliveryTarget, JobReport};
 
 /// Maximum length of a notice on the desktop, in characters.
 const NOTICE: usize = 300;
@@ -25,17 +25,17 @@ pub(super) struct LocalCourier {
 
 #[async_trait]
 impl Courier for LocalCourier {
-    async fn deliver(&self, target: &Target, report: &JobReport) -> Result<(), String> {
+    async fn deliver(&self, target: &DeliveryTarget, report: &JobReport) -> Result<(), String> {
         match target {
-            Target::File(path) => write(Path::new(path), report),
-            Target::Webhook(url) => {
+            DeliveryTarget::File(path) => write(Path::new(path), report),
+            DeliveryTarget::Webhook(url) => {
                 let body = serde_json::to_vec(report).map_err(|error| error.to_string())?;
                 // The receiver can tell a repeated delivery by its key.
                 let key = format!("{}/{}", report.job, report.slot);
                 windlass_providers::post_webhook(url, body, &key, &*self.clock).await
             }
-            Target::Notice => notify(report).await,
-            Target::Session(key) => self.tell_session(key, report).await,
+            DeliveryTarget::Notice => notify(report).await,
+            DeliveryTarget::Session(key) => self.tell_session(key, report).await,
         }
     }
 }

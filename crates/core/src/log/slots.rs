@@ -165,7 +165,7 @@ pub struct SlotEnd {
     pub output: String,
     /// Standing of the job from now on; unchanged if `None`.
     pub standing: Option<JobStanding>,
-    /// Where the result goes, each with its text.
+    /// Places that get the result, each with its text.
     pub deliveries: Vec<(String, String)>,
     /// Time of the end.
     pub time: Timestamp,
@@ -249,7 +249,7 @@ pub struct SlotRecord {
     pub detail: String,
     /// Answer of the model, or output of the command.
     pub output: String,
-    /// Where the result goes.
+    /// Places that get the result.
     pub deliveries: Vec<DeliveryRecord>,
 }
 

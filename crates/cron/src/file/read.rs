@@ -7,8 +7,8 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::{JobFileContext, JobFileError, JobProblem};
 use crate::job::{
-    Action, CronJob, DISABLE_AFTER, JobLimits, JobPolicy, JobWork, MAX_ITERATIONS, Missed, Overlap, TIMEOUT,
-    Target, check_id,
+    CronJob, DISABLE_AFTER, DeliveryTarget, JobAction, JobLimits, JobPolicy, JobWork, MAX_ITERATIONS, Missed,
+    Overlap, TIMEOUT, check_id,
 };
 use crate::schedule::{Schedule, ScheduleError, duration};
 
@@ -197,8 +197,8 @@ impl Reader<'_> {
         let continues = self.choice(entry, "session", &[("fresh", false), ("continue", true)]);
         let is_command = command.is_some();
         let action = match (prompt, command) {
-            (Some(prompt), None) => Some(Action::Prompt(prompt)),
-            (None, Some(command)) => Some(Action::Command(command)),
+            (Some(prompt), None) => Some(JobAction::Prompt(prompt)),
+            (None, Some(command)) => Some(JobAction::Command(command)),
             (Some(_), Some(_)) => {
                 self.wrong(
                     entry,
@@ -282,7 +282,7 @@ impl Reader<'_> {
         }
     }
 
-    fn deliver(&mut self, entry: &Entry<'_>) -> Vec<Target> {
+    fn deliver(&mut self, entry: &Entry<'_>) -> Vec<DeliveryTarget> {
         let mut targets = Vec::new();
         for text in self.list(entry, "deliver") {
             match text.parse() {

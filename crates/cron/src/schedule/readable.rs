@@ -127,7 +127,7 @@ pub fn duration_text(time: Duration) -> String {
     let units = [(86_400, "d"), (3_600, "h"), (60, "m")];
     let fitting = units
         .iter()
-        .find(|(size, _)| seconds >= *size && seconds % size == 0);
+        .find(|(size, _)| seconds >= *size && seconds.is_multiple_of(*size));
     fitting.map_or_else(
         || format!("{seconds}s"),
         |(size, unit)| format!("{}{unit}", seconds / size),

@@ -7,7 +7,7 @@ use windlass_core::clock::Timestamp;
 use windlass_core::log::{Delivered, Delivery, SlotKey, SlotState};
 
 use super::{JobReport, RunEnd, SchedulerPorts};
-use crate::job::{CronJob, Target};
+use crate::job::{CronJob, DeliveryTarget};
 use crate::plan::pause;
 
 /// Maximum number of attempts, over about five hours.
@@ -46,14 +46,14 @@ pub(super) fn deliveries(
 }
 
 /// Replaces a path by the full one: the job may be gone when the result is delivered.
-fn placed(target: &Target, job: &CronJob, report: &JobReport) -> Target {
-    let Target::File(path) = target else {
+fn placed(target: &DeliveryTarget, job: &CronJob, report: &JobReport) -> DeliveryTarget {
+    let DeliveryTarget::File(path) = target else {
         return target.clone();
     };
     let slot: String = report.time.chars().take("2026-01-01 00:00:00".len()).collect();
     let slot = slot.replace(' ', "T").replace(':', "-");
     let path = path.replace("{job}", &job.id).replace("{slot}", &slot);
-    Target::File(job.work.folder.join(Path::new(&path)).display().to_string())
+    DeliveryTarget::File(job.work.folder.join(Path::new(&path)).display().to_string())
 }
 
 /// Makes every delivery that is due.
@@ -82,7 +82,7 @@ pub(super) async fn deliver_all(ports: &SchedulerPorts, stop: &CancellationToken
 
 async fn attempt(ports: &SchedulerPorts, delivery: &Delivery) -> Delivered {
     let report = serde_json::from_str::<JobReport>(&delivery.body);
-    let (target, report) = match (delivery.target.parse::<Target>(), report) {
+    let (target, report) = match (delivery.target.parse::<DeliveryTarget>(), report) {
         (Ok(target), Ok(report)) => (target, report),
         (Err(why), _) => return Delivered::Never(why),
         (_, Err(error)) => return Delivered::Never(error.to_string()),

@@ -7,7 +7,7 @@ use windlass_core::id::SessionId;
 use windlass_core::log::{JobStanding, SlotEnd, SlotKey, SlotSession, SlotState};
 
 use super::{LAST_CALL, PromptRun, RunEnd, SchedulerPorts, delivery};
-use crate::job::{Action, CronJob};
+use crate::job::{CronJob, JobAction};
 use crate::plan::standing;
 use crate::schedule::duration_text;
 
@@ -135,14 +135,14 @@ impl JobRun {
     async fn work(&mut self) -> RunEnd {
         let runner = Arc::clone(&self.ports.runner);
         let prompt = match &self.job.work.action {
-            Action::Command(command) => {
+            JobAction::Command(command) => {
                 return match runner.command(&self.job, command, &self.stop).await {
                     Ok(end) if end.is_success => ended(SlotState::Ran, "", &end.output),
                     Ok(end) => ended(SlotState::Failed, "the command failed", &end.output),
                     Err(why) => self.refused(&why),
                 };
             }
-            Action::Prompt(prompt) => prompt.clone(),
+            JobAction::Prompt(prompt) => prompt.clone(),
         };
         let prompt = match self.condition(prompt).await {
             Ok(prompt) => prompt,
