@@ -11,8 +11,8 @@ use windlass_core::clock::Clock;
 
 use crate::{
     Client, ClientError, CommandReply, Commands, DeltaKind, EVENT_VERSION, Envelope, Event, EventStream,
-    FinishReason, Follow, OnBusy, Part, Presence, SessionId, Submission, UserReply, Wait, Waiting,
-    typed_command,
+    FinishReason, Follow, GoalEvent, OnBusy, Part, Presence, SessionEvent, SessionId, Submission, UserReply,
+    Wait, Waiting, typed_command,
 };
 
 /// Time without visible events after which the channel shows what the turn waits for.
@@ -254,6 +254,8 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         let mut stop = (self.interrupt)();
         let mut silence = self.silence();
         let mut told = None;
+        // Work towards a goal has many turns; its events end by themselves.
+        let mut is_work = false;
         loop {
             let next = match select(events.next(), select(&mut stop, &mut silence)).await {
                 Either::Left((next, _)) => next,
@@ -275,6 +277,8 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
             self.channel.send(&envelope).await?;
             match &envelope.event {
                 Event::Waiting(asking) => self.ask(asking, &mut stop).await?,
+                Event::Session(SessionEvent::Work(GoalEvent::GoalState { .. })) => is_work = true,
+                event if event.is_terminal() && !is_work => return Ok(()),
                 _ => {}
             }
             let news = News::of(&envelope.event);

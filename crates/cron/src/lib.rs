@@ -22,7 +22,7 @@ pub use self::job::{
     CronJob, DISABLE_AFTER, DeliveryTarget, JobAction, JobLimits, JobPolicy, JobWork, MAX_ITERATIONS, Missed,
     Overlap, TIMEOUT,
 };
-pub use self::plan::{Plan, Step, plan, standing};
+pub use self::plan::{JobPlan, Step, plan, standing};
 pub use self::report::{JobLine, LastSlot, job_lines, job_list};
 pub use self::schedule::{Schedule, ScheduleError, Slot, duration, duration_text};
 pub use self::scheduler::{

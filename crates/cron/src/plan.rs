@@ -28,7 +28,7 @@ const NEVER: Timestamp = Timestamp(u64::MAX);
 
 /// Steps of a job that are due, and the time of the next.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Plan {
+pub struct JobPlan {
     /// The steps, in order.
     pub steps: Vec<Step>,
     /// Time at which the job is to be looked at again.
@@ -76,7 +76,7 @@ struct Due {
 }
 
 /// CRON-1, CRON-3, CRON-4: decides about every slot of a job that is due at `now`.
-pub fn plan(job: &CronJob, facts: &JobFacts, now: Timestamp) -> Plan {
+pub fn plan(job: &CronJob, facts: &JobFacts, now: Timestamp) -> JobPlan {
     let mut steps: Vec<Step> = facts.running.iter().filter_map(|run| lost(job, run)).collect();
     let alive = facts.running.iter().filter(|run| run.is_alive).count();
     let continued = steps
@@ -84,7 +84,7 @@ pub fn plan(job: &CronJob, facts: &JobFacts, now: Timestamp) -> Plan {
         .filter(|step| matches!(step, Step::Continue(_)))
         .count();
     let due = due(job, facts, now);
-    let plan = |steps: Vec<Step>| Plan {
+    let plan = |steps: Vec<Step>| JobPlan {
         steps,
         wake: due.next,
     };

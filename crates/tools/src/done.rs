@@ -12,7 +12,7 @@ use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, To
 pub(crate) struct DoneInput {
     /// The final answer for the user.
     message: String,
-    /// What you claim to have verified, each with the command that shows it.
+    /// Claims about what was verified, each with the command that shows it.
     #[serde(default, deserialize_with = "null_is_default")]
     #[allow(dead_code, reason = "read from the record")]
     claims: Vec<Claim>,

@@ -152,7 +152,7 @@ pub struct CheckRun {
     pub criterion: Criterion,
     /// True if it is met.
     pub passed: bool,
-    /// What was observed.
+    /// The observation.
     #[serde(flatten)]
     pub evidence: Evidence,
     /// End of the output, or the reason the check could not run.
@@ -174,7 +174,7 @@ pub struct Evidence {
     pub tree: Option<String>,
 }
 
-/// A claim of the model, and what is known about it.
+/// A claim of the model, and the facts known about it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClaimCheck {
     /// The claim in words.
@@ -185,7 +185,7 @@ pub struct ClaimCheck {
     pub claimed_exit_code: i64,
     /// Result of the comparison.
     pub status: ClaimStatus,
-    /// What was observed.
+    /// The observation.
     #[serde(flatten)]
     pub evidence: Evidence,
 }

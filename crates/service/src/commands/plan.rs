@@ -39,11 +39,12 @@ pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
             edited(cx, read).await
         }
         ("drop" | "set" | "--file", _) => Err(Stop::Usage),
+        (flag, _) if flag.starts_with("--") => Err(Stop::Usage),
         _ => {
             cx.wait_for_turn()?;
             cx.pursuit.plan(raw);
             Ok(Said {
-                text: String::new(),
+                text: "Asking for a plan; /plan show shows it.".to_owned(),
                 then: Then::Submit(vec![Part::text(raw)]),
             })
         }

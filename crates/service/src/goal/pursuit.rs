@@ -1,4 +1,4 @@
-//! GOAL-3: what comes next in the work towards a goal, and when. The session's task asks between turns.
+//! GOAL-3: the next step of the work towards a goal, and its time. The session's task asks between turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,7 +47,7 @@ pub(crate) struct Pursuit {
     answered: UserAnswers,
 }
 
-/// What the user answered, or did not answer, in the running turn.
+/// Answers of the user in the running turn.
 #[derive(Debug, Clone, Default)]
 struct UserAnswers {
     /// Set when a request was not answered.

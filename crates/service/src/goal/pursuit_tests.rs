@@ -1,4 +1,4 @@
-//! What comes after a turn without input.
+//! The step after a turn without input.
 
 use windlass_core::message::FinishReason;
 

@@ -116,7 +116,7 @@ async fn commands_change_the_goal() {
         ),
         (
             "/goal create",
-            "refused: write it as /goal [TEXT | clear]",
+            "refused: write it as /goal [TEXT | create --auto",
             Some("creates two lines"),
         ),
         (
