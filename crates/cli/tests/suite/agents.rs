@@ -318,7 +318,7 @@ fn limits_refuse_with_numbers() {
     let done = || child("small work", Reply::text("ok").tokens(40, 10).cached_tokens(0, 0)).forever();
     let cases = [
         ("agents.max_agents=1", "agents.max_agents is 1"),
-        ("agents.max_tokens=60", "tokens asked for"),
+        ("agents.max_tokens=50", "tokens asked for"),
         ("agents.max_turns=1", "turns asked for"),
     ];
     for (setting, why) in cases {
