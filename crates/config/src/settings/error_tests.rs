@@ -66,7 +66,7 @@ fn keys_of_another_section_name_the_right_one() {
         (
             "[compaction]\nauto_compact = true\nfoo = 1",
             "config.toml:2:1: compaction.auto_compact: unknown key; did you mean `context.auto_compact`?\n\
-             config.toml:3:1: compaction.foo: unknown key; known here: provider, model, agent, agents, tools, retry, \
+             config.toml:3:1: compaction.foo: unknown key; known here: provider, model, agent, agents, autonomy, tools, retry, \
              timeouts, context, memory, security, session, checkpoints, tui, providers, models",
         ),
         (
@@ -86,7 +86,7 @@ fn keys_like_no_other_list_what_is_there() {
         ),
         (
             "[zebra]",
-            "config.toml:1:2: zebra: unknown key; known here: provider, model, agent, agents, tools, retry, timeouts, \
+            "config.toml:1:2: zebra: unknown key; known here: provider, model, agent, agents, autonomy, tools, retry, timeouts, \
              context, memory, security, session, checkpoints, tui, providers, models",
         ),
         (
