@@ -296,10 +296,94 @@ fn public_types() -> BTreeSet<String> {
     names
 }
 
+fn evidence() -> Evidence {
+    Evidence {
+        exit_code: Some(0),
+        output: Some("o".into()),
+        tree: None,
+    }
+}
+
+fn goal_types() -> Vec<&'static str> {
+    checked! {
+        Criterion: [
+            Criterion::Command { command: "make".into() } => {"kind": "command", "command": "make"},
+            Criterion::File { path: "a".into() } => {"kind": "file", "path": "a"},
+            Criterion::User => {"kind": "user"},
+        ]
+        Evidence: [evidence() => {"exit_code": 0, "output": "o"}]
+        CheckRun: [
+            CheckRun { criterion: Criterion::User, passed: true, evidence: evidence(), excerpt: String::new() } =>
+                {"criterion": {"kind": "user"}, "passed": true, "exit_code": 0, "output": "o"},
+        ]
+        ClaimStatus: [ClaimStatus::Unproven => "unproven"]
+        ClaimCheck: [
+            ClaimCheck {
+                text: "it builds".into(),
+                command: "make".into(),
+                claimed_exit_code: 0,
+                status: ClaimStatus::False,
+                evidence: evidence(),
+            } => {
+                "text": "it builds", "command": "make", "claimed_exit_code": 0, "status": "false", "exit_code": 0,
+                "output": "o"
+            },
+        ]
+        GoalState: [GoalState::Blocked => "blocked"]
+        GoalStop: [GoalStop::SameBlocker => "same_blocker"]
+        GoalRun: [
+            GoalRun {
+                text: "build".into(),
+                criteria: vec![Criterion::User],
+                plan: false,
+                max_turns: 5,
+                max_cost_usd: None,
+                before_usd: 0.5,
+                before_tokens: 7,
+            } => {
+                "text": "build", "criteria": [{"kind": "user"}], "max_turns": 5, "before_usd": 0.5, "before_tokens": 7
+            },
+        ]
+        GoalEvent: [
+            GoalEvent::GoalTurn { number: 2 } => {"type": "goal_turn", "number": 2},
+            GoalEvent::GoalState {
+                state: GoalState::Paused,
+                reason: Some(GoalStop::User),
+                message: "stopped".into(),
+                at: Timestamp(3),
+                until: None,
+            } => {"type": "goal_state", "state": "paused", "reason": "user", "message": "stopped", "at": 3},
+        ]
+        StepState: [StepState::Active => "active"]
+        PlanStep: [
+            PlanStep {
+                id: "a".into(),
+                title: "look".into(),
+                depends_on: Vec::new(),
+                check: None,
+                status: StepState::Done,
+            } => {"id": "a", "title": "look", "status": "done"},
+        ]
+        Plan: [Plan { goal: "g".into(), steps: Vec::new() } => {"goal": "g", "steps": []}]
+        NoteKind: [NoteKind::Good => "good"]
+        GoalRequest: [
+            GoalRequest { text: "build".into(), ..GoalRequest::default() } =>
+                {"text": "build", "checks": [], "files": [], "asks": false, "turns": null, "max_cost_usd": null},
+        ]
+    }
+}
+
 /// EVT-2: every public type has JSON in snake case and survives a round trip.
 #[test]
 fn every_public_type_is_json() {
-    let checked = [requests(), replies(), core_types(), vec!["CommandLine"]].concat();
+    let checked = [
+        requests(),
+        replies(),
+        core_types(),
+        goal_types(),
+        vec!["CommandLine"],
+    ]
+    .concat();
     let checked: BTreeSet<String> = checked.into_iter().map(str::to_owned).collect();
     let mut expected = public_types();
     for name in WITHOUT_JSON {

@@ -291,6 +291,17 @@ pub(crate) struct ExecOptions {
     #[arg(long)]
     pub(crate) allow_home: bool,
 
+    #[command(flatten)]
+    pub(crate) mode: ModeOptions,
+
+    /// Print only errors on standard error
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+/// The permission mode of a run.
+#[derive(Debug, Clone, Args, Default)]
+pub(crate) struct ModeOptions {
     /// Permission mode: plan, ask, edits, auto, full or unattended
     #[arg(long, value_name = "MODE")]
     pub(crate) mode: Option<String>,
@@ -298,10 +309,6 @@ pub(crate) struct ExecOptions {
     /// Permission mode by its name in Claude Code or Codex: default asks before every write
     #[arg(long, value_name = "MODE", conflicts_with = "mode", value_parser = Mode::from_permission_mode)]
     pub(crate) permission_mode: Option<Mode>,
-
-    /// Print only errors on standard error
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// GOAL-3: a goal to work on over many turns.

@@ -413,13 +413,13 @@ pub(crate) fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, S
     if let Some(iterations) = options.max_iterations {
         flags.push(("agent.max_iterations", "--max-iterations", iterations.to_string()));
     }
-    if let Some(mode) = &options.mode {
+    if let Some(mode) = &options.mode.mode {
         flags.push(("security.mode", "--mode", mode.clone()));
     }
     if options.allow_home {
         flags.push(("security.allow_home", "--allow-home", "true".to_owned()));
     }
-    if let Some(mode) = options.permission_mode {
+    if let Some(mode) = options.mode.permission_mode {
         flags.push(("security.mode", "--permission-mode", mode.name().to_owned()));
     }
     if options.goal.goal.is_some() {
