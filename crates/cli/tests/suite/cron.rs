@@ -124,7 +124,9 @@ fn jobs_run_in_a_session() {
         .run(&["--plain", "--provider", "sim"])
         .open_stdin()
         .start();
-    session.wait_until("a slot ran", |_| workspace.has("ran.txt"));
+    session.wait_until("a slot ran, and the next", |_| {
+        workspace.has("ran.txt") && workspace.read("ran.txt").lines().count() >= 2
+    });
     session.say("/exit\n");
     session.output().assert_code(0);
     assert!(slots(&workspace).iter().any(|slot| slot["state"] == "ran"));
