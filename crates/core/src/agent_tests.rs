@@ -749,7 +749,7 @@ fn schema_from_the_type() {
             "additionalProperties": false,
             "properties": {
                 "word": { "description": "The word, with its accents.", "type": "string" },
-                "limit": { "type": "integer", "minimum": 0 },
+                "limit": { "type": "integer" },
             },
             "required": ["word"],
         })

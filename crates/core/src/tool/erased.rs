@@ -318,8 +318,17 @@ fn spec_of<T: Tool>() -> ToolSpec {
 /// fields, which are simply omitted. Several servers do not support a list of types.
 fn tidy_properties(schema: &mut serde_json::Map<String, Value>) {
     schema.shift_remove("format");
-    if schema.get("default").is_some_and(Value::is_null) {
+    // A default that says nothing, and the limit of every unsigned number.
+    let is_empty = |value: &Value| match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Array(items) => items.is_empty(),
+        _ => false,
+    };
+    if schema.get("default").is_some_and(is_empty) {
         schema.shift_remove("default");
+    }
+    if schema.get("minimum").is_some_and(|least| *least == 0) {
+        schema.shift_remove("minimum");
     }
     if let Some(Value::Array(types)) = schema.get_mut("type") {
         types.retain(|name| name != "null");

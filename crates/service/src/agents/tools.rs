@@ -97,7 +97,8 @@ fn unknown(rows: &[AgentRow], named: &str) -> ToolError {
     ))
 }
 
-/// Starts an agent with its own context; returns its answer. Calls in one reply run in parallel.
+/// Starts an agent with its own context; returns its answer. Calls in one reply run in parallel. Also: wake (continue
+/// here when it ends), deadline (seconds), budget {tokens, cost_usd, turns}, isolation (worktree|none).
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SpawnInput {
@@ -111,17 +112,18 @@ struct SpawnInput {
     /// Its answer comes later.
     #[serde(default, alias = "run_in_background")]
     background: Option<bool>,
-    /// Continue here when it ends.
+    // These are in the description, which is shorter than their schema.
     #[serde(default)]
+    #[schemars(skip)]
     wake: Option<bool>,
-    /// Seconds.
     #[serde(default)]
+    #[schemars(skip)]
     deadline: Option<u64>,
-    /// tokens, cost_usd, turns
     #[serde(default)]
-    #[schemars(with = "Option<serde_json::Map<String, serde_json::Value>>")]
+    #[schemars(skip)]
     budget: Option<BudgetInput>,
     #[serde(default)]
+    #[schemars(skip)]
     isolation: Option<Isolation>,
 }
 
@@ -137,7 +139,7 @@ struct BudgetInput {
     turns: Option<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Isolation {
     Worktree,
@@ -241,6 +243,7 @@ struct SendInput {
     agent: String,
     message: String,
     #[serde(default)]
+    #[schemars(skip)]
     wake: Option<bool>,
 }
 
@@ -290,6 +293,7 @@ struct WaitInput {
     #[serde(default)]
     agents: Option<Vec<String>>,
     #[serde(default)]
+    #[schemars(skip)]
     any: Option<bool>,
     #[serde(default)]
     seconds: Option<u64>,
@@ -443,12 +447,10 @@ struct Described {
 fn described(tool: Arc<dyn AnyTool>, catalog: &AgentCatalog) -> Arc<dyn AnyTool> {
     let mut spec = tool.spec().clone();
     let mut text = spec.description.trim_end().to_owned();
-    let kinds = catalog.types.iter().take(TYPES);
+    let kinds = catalog.types.iter().filter(|kind| !kind.description.is_empty());
     let kinds: Vec<String> = kinds
-        .map(|kind| match kind.description.as_str() {
-            "" => kind.name.clone(),
-            text => format!("{}: {}", kind.name, cut(text, TYPE)),
-        })
+        .take(TYPES)
+        .map(|kind| format!("{}: {}", kind.name, cut(&kind.description, TYPE)))
         .collect();
     let _ = write!(
         text,

@@ -20,7 +20,7 @@ const LOCAL: &[(&str, &str, &str)] = &[
 ];
 
 /// Commands whose output opens in a pager.
-const READ: &[&str] = &["agents", "context", "cost", "permissions", "tools", "help"];
+const READ: &[&str] = &["context", "cost", "permissions", "tools", "help"];
 
 /// Commands of the terminal UI, for help and menus.
 pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
@@ -45,7 +45,13 @@ pub(super) fn help() -> String {
 
 /// True if the output of a command opens in a pager.
 pub(super) fn is_read(line: &str) -> bool {
-    command_line(line).is_some_and(|line| READ.contains(&line.name))
+    let looks = |arguments: &str| {
+        ["list", "show", "types"]
+            .iter()
+            .any(|word| arguments.starts_with(word))
+    };
+    command_line(line)
+        .is_some_and(|line| READ.contains(&line.name) || (line.name == "agents" && looks(line.arguments)))
 }
 
 impl App {
