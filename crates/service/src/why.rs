@@ -319,6 +319,10 @@ impl Why {
         )];
         if let Some((text, since)) = &call.question {
             let ends = format!("when someone answers, {STOP}");
+            // A question at the end of a turn belongs to no call.
+            if call.title.is_empty() {
+                chain.clear();
+            }
             chain.push(wait(WaitOn::Question, text.clone(), (*since, now), ends));
         }
         chain

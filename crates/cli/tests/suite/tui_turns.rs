@@ -208,6 +208,8 @@ fn shift_tab_changes_the_mode() {
     screen.wait_for("plan: only reads run");
     say(&mut screen, "write it");
     screen.wait_for("Planned.");
+    screen.wait_for("Go ahead?");
+    screen.press("2");
     assert!(!workspace.has("a.txt"));
     assert!(sim.outlines()[1].contains("error"), "{:?}", sim.outlines());
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
