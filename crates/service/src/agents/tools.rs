@@ -97,12 +97,12 @@ fn unknown(rows: &[AgentRow], named: &str) -> ToolError {
     ))
 }
 
-/// Starts an agent with its own context; returns its answer. Calls in one reply run in parallel. Also: wake (continue
-/// here when it ends), deadline (seconds), budget {tokens, cost_usd, turns}, isolation (worktree|none).
+/// Starts an agent with its own context; returns its answer. Calls in one reply run in parallel. Also: wake, deadline
+/// (s), budget {tokens, cost_usd, turns}, isolation (worktree|none).
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SpawnInput {
-    /// Complete: it sees nothing of this conversation.
+    /// It sees nothing else.
     #[serde(alias = "prompt")]
     task: String,
     #[serde(rename = "type", alias = "subagent_type", default)]
@@ -239,7 +239,6 @@ fn waiting() -> ToolTraits {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct SendInput {
-    /// Number or name.
     agent: String,
     message: String,
     #[serde(default)]
@@ -286,7 +285,7 @@ impl Tool for AgentSend {
     }
 }
 
-/// Waits for agents, by default for all, and returns their results.
+/// Waits for agents, by default all; returns their results.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WaitInput {
@@ -296,6 +295,7 @@ struct WaitInput {
     #[schemars(skip)]
     any: Option<bool>,
     #[serde(default)]
+    #[schemars(skip)]
     seconds: Option<u64>,
 }
 

@@ -204,7 +204,7 @@ async fn the_fleet_has_a_screen() {
     stage.keys("<C-f>").await;
     assert!(stage.calls().contains(&"command /agents stop agent-1".to_owned()));
     stage.keys("/agents <Enter><Down><C-s>").await;
-    assert!(stage.screen().contains("/agents send 2 "), "{}", stage.screen());
+    assert!(stage.screen().contains("/agents send 2"), "{}", stage.screen());
     stage.keys("<C-u>/agents <Enter><Enter>").await;
     assert!(
         stage.calls().iter().any(|call| call.contains("agent-1")),
