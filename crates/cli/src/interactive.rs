@@ -162,6 +162,7 @@ fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
         (options.output_format != OutputFormat::Text, "--output-format"),
         (options.output_schema.is_some(), "--output-schema"),
         (options.goal.require_done, "--require-done"),
+        (options.goal.goal.is_some(), "--goal"),
     ];
     match flags.iter().find(|(is_given, _)| *is_given) {
         None => Ok(()),
