@@ -277,10 +277,6 @@ pub(crate) struct ExecOptions {
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<f64>,
 
-    /// Finish only when the model calls the `done` tool
-    #[arg(long)]
-    pub(crate) require_done: bool,
-
     #[command(flatten)]
     pub(crate) goal: GoalOptions,
 
@@ -311,9 +307,13 @@ pub(crate) struct ModeOptions {
     pub(crate) permission_mode: Option<Mode>,
 }
 
-/// GOAL-3: a goal to work on over many turns.
+/// The end of a run. GOAL-3: a goal to work on over many turns.
 #[derive(Debug, Clone, Args, Default)]
 pub(crate) struct GoalOptions {
+    /// Finish only when the model calls the `done` tool
+    #[arg(long)]
+    pub(crate) require_done: bool,
+
     /// Work towards this goal over many turns, without input; without a text, continue the goal of the resumed
     /// session
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", conflicts_with = "require_done")]

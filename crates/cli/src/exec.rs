@@ -68,7 +68,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         is_command,
         schema,
         format: options.output_format,
-        require_done: options.require_done,
+        require_done: options.goal.require_done,
         style,
         interactive: options.output_format == OutputFormat::Text && asking::somebody_is_there(),
         which,

@@ -170,7 +170,8 @@ fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
     let flags = [
         (options.output_format != OutputFormat::Text, "--output-format"),
         (options.output_schema.is_some(), "--output-schema"),
-        (options.require_done, "--require-done"),
+        (options.goal.require_done, "--require-done"),
+        (options.goal.goal.is_some(), "--goal"),
     ];
     match flags.iter().find(|(is_given, _)| *is_given) {
         None => Ok(()),

@@ -119,7 +119,7 @@ impl SessionActor {
             self.stay = Stay::Closing;
             return Activity::Idle;
         }
-        self.pursuit.begin_turn(run.max_cost_usd.map(|most| most - cost));
+        self.pursuit.announce(run.max_cost_usd.map(|most| most - cost));
         let activity = self.turn(&message, stop).await;
         if activity.is_idle() {
             self.goal_turn_ended(None).await;

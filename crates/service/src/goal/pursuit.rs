@@ -218,7 +218,7 @@ impl Pursuit {
     }
 
     /// Announces a turn without input, which may spend `left` US dollars.
-    pub(crate) fn begin_turn(&mut self, left: Option<f64>) {
+    pub(crate) fn announce(&mut self, left: Option<f64>) {
         self.own_turn = Some(OwnTurn { left });
     }
 
