@@ -790,9 +790,13 @@ fn a_coder_has_its_own_copy() {
 /// SUB-6, SAFE-10: a copy with a file that another program would run by itself is not merged, and stays.
 #[test]
 fn a_copy_with_settings_of_an_editor_is_not_merged() {
-    let command = "mkdir -p part/.vscode && echo '{}' > part/.vscode/tasks.json && echo fine > fine.txt";
+    let script = "mkdir -p part/.vscode; echo '{}' > part/.vscode/tasks.json; echo fine > fine.txt\n";
     let replies = vec![
-        child("change it", Reply::call("bash", json!({"command": command}))),
+        child(
+            "change it",
+            Reply::call("write_file", json!({"path": "make.sh", "content": script})),
+        ),
+        child("change it", Reply::call("bash", json!({"command": "sh make.sh"}))),
         child("change it", Reply::text("changed")),
         Reply::call("agent", json!({"task": "change it", "type": "coder"})),
         Reply::text("end"),
@@ -805,7 +809,7 @@ fn a_copy_with_settings_of_an_editor_is_not_merged() {
         .output();
     let text = format!("{}{}", said.stdout, said.stderr);
     assert!(text.contains("nothing was merged: it changes"), "{text}");
-    assert!(!workspace.has("part") && !workspace.has("fine.txt"));
+    assert!(!workspace.has("part") && !workspace.has("make.sh"));
     assert!(ledger(&workspace)[0]["worktree"].is_string());
 }
 
