@@ -3,8 +3,8 @@
 use windlass_config::Problem;
 use windlass_core::id::SessionId;
 use windlass_core::log::{AgentQuery, AgentRow, AgentState};
-use windlass_service::agent_lines;
 use windlass_service::format::short_id;
+use windlass_service::{agent_lines, goal_lines};
 
 use crate::args::AgentsOptions;
 use crate::exit::Exit;
@@ -40,7 +40,6 @@ pub(crate) async fn command(options: AgentsOptions) -> Result<Exit, Problem> {
             "There are no agents{}.",
             if options.running { " running" } else { " yet" }
         );
-        return Ok(Exit::Ok);
     }
     let now = windlass_config::environment::clock().now();
     for tree in rows.chunk_by(|one, other| one.family.root == other.family.root) {
@@ -48,6 +47,12 @@ pub(crate) async fn command(options: AgentsOptions) -> Result<Exit, Problem> {
             say!("{}", heading(store, root).await?);
         }
         say!("{}", plain(&agent_lines(tree, now)));
+    }
+    if options.session.is_none() {
+        let goals = store.goals(options.running).await.map_err(problem)?;
+        goal_lines(&goals)
+            .iter()
+            .for_each(|lines| say!("{}", plain(lines)));
     }
     Ok(Exit::Ok)
 }

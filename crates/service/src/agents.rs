@@ -30,7 +30,7 @@ pub(crate) use self::asker::ChildAsker;
 use self::budget::BudgetHook;
 pub(crate) use self::deliver::{AgentInbox, Deliveries, results_message};
 pub(crate) use self::family::Family;
-pub use self::format::{agent_line, agent_lines};
+pub use self::format::{agent_line, agent_lines, goal_lines};
 pub(crate) use self::orphans::adopt;
 pub(crate) use self::start::{resume, steer};
 pub(crate) use self::tools::{find, stop};

@@ -294,10 +294,18 @@ fn a_killed_goal_is_resumed() {
         told.stdout.contains("paused, turn 2 of 50: the process ended"),
         "{told}"
     );
+    let fleet = |state: &str| {
+        for args in [&["agents"][..], &["exec", "/agents"]] {
+            let told = run(&workspace, args);
+            assert!(told.stdout.contains(state), "{state}: {told}");
+        }
+    };
+    fleet(": orphaned, turn 2 of 50, not reached when last verified · g");
     let resumed = run(&workspace, &["exec", "--mode", "auto", "--continue", "--goal"]);
     resumed
         .assert_code(0)
         .assert_says("Goal completed: all checks passed");
+    fleet(": completed, turn ");
 }
 
 /// GOAL-7: `done` carries claims; a false one is shown next to the answer, and `windlass verify` runs them again.

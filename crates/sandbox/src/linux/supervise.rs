@@ -119,6 +119,8 @@ fn start(request: &Request, [input, output, errors]: [OwnedFd; 3]) -> Result<(Pi
             let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
             Ok((pid.unwrap_or_else(getpid), report))
         }
+        // The sandbox is full of processes that a command has left. Without a report, all of them are ended.
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => exit(1),
         Err(error) => {
             let (code, what) = match error.kind() {
                 _ if !Path::new(&request.cwd).is_dir() => (CANNOT_RUN, &request.cwd),

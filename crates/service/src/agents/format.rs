@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use windlass_core::clock::{Timestamp, span};
-use windlass_core::log::{AgentBudget, AgentRow, AgentState};
+use windlass_core::event::GoalState;
+use windlass_core::log::{AgentBudget, AgentRow, AgentState, GoalInfo, Verification};
 use windlass_core::text::count;
 
 use crate::Service;
-use crate::format::cut;
+use crate::format::{cut, short_id};
 
 /// Maximum number of characters of a task in a list.
 const TASK: usize = 80;
+
+/// Maximum number of goals in a list.
+const GOALS: usize = 10;
 
 /// Returns the result of a sub-agent for the model above it.
 pub(super) fn report(row: &AgentRow) -> String {
@@ -110,6 +114,33 @@ pub fn agent_lines(rows: &[AgentRow], now: Timestamp) -> String {
         count(rows.len(), "agent")
     ));
     lines.join("\n")
+}
+
+/// GOAL-5: formats the work of sessions towards goals without input, one per line; `None` if there is none.
+pub fn goal_lines(goals: &[GoalInfo]) -> Option<String> {
+    let line = |goal: &GoalInfo| {
+        let state = match goal.state {
+            _ if goal.is_orphaned() => "orphaned",
+            GoalState::Active => "active",
+            GoalState::Paused => "paused",
+            GoalState::Blocked => "blocked",
+            GoalState::Completed => "completed",
+        };
+        let verified = match goal.verification {
+            None => "not verified yet",
+            Some(Verification::NotYet) => "not reached when last verified",
+            Some(Verification::Reached(_)) => "reached",
+        };
+        format!(
+            "goal of {}: {state}, turn {} of {}, {verified} · {}",
+            short_id(&goal.session),
+            goal.turns,
+            goal.max_turns,
+            goal.text.lines().next().unwrap_or_default()
+        )
+    };
+    let lines: Vec<String> = goals.iter().take(GOALS).map(line).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
 /// Returns the changes in a sub-agent's own copy of the files, for the model above it; empty if it has none.

@@ -3,7 +3,7 @@
 use windlass_core::log::{AgentQuery, AgentRow};
 
 use super::{CommandContext, Outcome, Said, Stop, Words};
-use crate::agents::{agent_line, agent_lines, find, resume, steer, stop};
+use crate::agents::{agent_line, agent_lines, find, goal_lines, resume, steer, stop};
 
 /// Text with which a sub-agent continues unless the user gives another.
 const GO_ON: &str = "Continue with your task from where you were.";
@@ -50,12 +50,13 @@ async fn named(cx: &CommandContext<'_>, named: &str) -> Result<AgentRow, Stop> {
 
 async fn list(cx: &CommandContext<'_>) -> Outcome {
     let rows = rows(cx).await?;
-    if rows.is_empty() {
-        return Ok(Said::text(
-            "This session has no agents. /agents types lists the types.",
-        ));
-    }
-    Ok(Said::text(agent_lines(&rows, cx.inner.clock.now())))
+    let agents = match rows.is_empty() {
+        true => "This session has no agents. /agents types lists the types.".to_owned(),
+        false => agent_lines(&rows, cx.inner.clock.now()),
+    };
+    let goals = goal_lines(&cx.store().goals(false).await?);
+    let lines: Vec<String> = [agents].into_iter().chain(goals).collect();
+    Ok(Said::text(lines.join("\n")))
 }
 
 async fn types(cx: &CommandContext<'_>) -> Outcome {
