@@ -228,7 +228,7 @@ fn a_swap_between_check_and_use() {
             &other,
             rustix::fs::RenameFlags::EXCHANGE,
         )
-        .unwrap()
+        .unwrap();
     };
 
     let checked = fs::canonicalize(target.join("file")).unwrap();

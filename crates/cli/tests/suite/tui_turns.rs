@@ -5,7 +5,7 @@ use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually, processes_with};
 
 use super::support::{script, with_replies, workspace};
-use super::tui::{EMPTY, held, leave, open, say};
+use super::tui::{EMPTY, held, leave, open, press_until, say};
 
 /// A call that lasts until the test writes a file.
 fn until_go() -> Reply {
@@ -209,7 +209,7 @@ fn shift_tab_changes_the_mode() {
     say(&mut screen, "write it");
     screen.wait_for("Planned.");
     screen.wait_for("Go ahead?");
-    screen.press("2");
+    press_until(&mut screen, "2", |shown| !shown.contains("Press a number"));
     assert!(!workspace.has("a.txt"));
     assert!(sim.outlines()[1].contains("error"), "{:?}", sim.outlines());
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));

@@ -2,7 +2,10 @@
 
 use super::*;
 
-fn plan(steps: &[(&str, &[&str])]) -> Plan {
+/// Ids with the ids they depend on.
+type Steps<'a> = &'a [(&'a str, &'a [&'a str])];
+
+fn plan(steps: Steps<'_>) -> Plan {
     let step = |(id, before): &(&str, &[&str])| PlanStep {
         id: (*id).to_owned(),
         title: format!("do {id}"),
@@ -34,7 +37,7 @@ fn plans_are_read() {
 fn bad_graphs_are_refused() {
     let many: Vec<(String, &[&str])> = (0..=MOST_STEPS).map(|n| (format!("s{n}"), &[][..])).collect();
     let many: Vec<(&str, &[&str])> = many.iter().map(|(id, before)| (id.as_str(), *before)).collect();
-    let cases: &[(&[(&str, &[&str])], &str)] = &[
+    let cases: &[(Steps<'_>, &str)] = &[
         (&[], "the plan has no steps"),
         (&many, "the plan has 21 steps; at most 20 are possible"),
         (&[("a", &["a"])], "in a circle: a → a"),

@@ -64,8 +64,11 @@ impl Opening {
 
 struct Job {
     durability: Durability,
-    work: Box<dyn FnOnce(&Connection, Scope) -> Done + Send>,
+    work: Work,
 }
+
+/// Work to be done in a transaction.
+type Work = Box<dyn FnOnce(&Connection, Scope) -> Done + Send>;
 
 /// Work that is done, but not committed.
 struct Done {
