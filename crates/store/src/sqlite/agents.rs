@@ -10,8 +10,8 @@ use windlass_core::log::{
 };
 
 use super::failure::{damaged, told};
+use super::lease;
 use super::lease::signed;
-use super::{find, lease};
 
 const COLUMNS: &str = "session, root, parent, call, number, depth, name, type, task, background, wake, place, worktree, \
     state, reason, waiting_on, result, delivered, budget_tokens, budget_cost, budget_turns, budget_seconds, tokens, \
@@ -19,6 +19,14 @@ const COLUMNS: &str = "session, root, parent, call, number, depth, name, type, t
 
 /// States of sub-agents that have not ended.
 const ACTIVE: &str = "('queued', 'running', 'waiting')";
+
+/// Columns of the amounts that an agent may use and has used.
+const AMOUNTS: &str =
+    "budget_tokens, tokens, budget_cost, cost_usd, budget_turns, turns, budget_seconds, run_ms";
+
+/// The same columns of a row beside another table.
+const BELOW: &str = "agent.budget_tokens, agent.tokens, agent.budget_cost, agent.cost_usd, agent.budget_turns, \
+    agent.turns, agent.budget_seconds, agent.run_ms";
 
 /// Cause of the bookings that count as turns.
 const TURN: &str = "turn";
@@ -31,7 +39,15 @@ pub(super) fn spawn(
     now: Timestamp,
 ) -> Result<Spawned, SpawnError> {
     let above = get(connection, &new.parent)?;
-    let parent = find::get(connection, &new.parent)?.ok_or_else(|| LogError::Unknown(new.parent.clone()))?;
+    let parent_key: Option<Option<String>> = connection
+        .prepare_cached("SELECT key FROM session WHERE id = ?1")
+        .and_then(|mut select| {
+            select
+                .query_row([new.parent.as_str()], |row| row.get(0))
+                .optional()
+        })
+        .map_err(told)?;
+    let parent_key = parent_key.ok_or_else(|| LogError::Unknown(new.parent.clone()))?;
     let depth = above.as_ref().map_or(0, |above| above.family.depth) + 1;
     let root = above
         .as_ref()
@@ -46,7 +62,7 @@ pub(super) fn spawn(
     let left = minus(budget, &used(connection, &new.parent, above.as_ref())?);
     let running = free(new, &counts);
     let share = share(budget, left, new.asks, running)?;
-    let parent_key = parent.label.key.as_deref().unwrap_or(parent.id.as_str());
+    let parent_key = parent_key.as_deref().unwrap_or(new.parent.as_str());
     let opened = lease::create(connection, new.new_session(depth, parent_key), owner, now)?;
     let row = row(new, (root, depth), (&counts, share));
     insert(connection, &row)?;
@@ -127,15 +143,15 @@ fn free(new: &NewAgent, counts: &Counts) -> u32 {
 fn used(connection: &Connection, agent: &SessionId, row: Option<&AgentRow>) -> Result<AgentBudget, LogError> {
     // A running sub-agent counts with its share, which covers everything below it.
     let sql = format!(
-        "WITH RECURSIVE below (session, is_active) AS (\
-         SELECT session, state IN {ACTIVE} FROM agent WHERE parent = ?1 UNION ALL \
-         SELECT agent.session, agent.state IN {ACTIVE} FROM agent JOIN below ON agent.parent = below.session \
+        "WITH RECURSIVE below (session, is_active, budget_tokens, tokens, budget_cost, cost_usd, budget_turns, turns, \
+         budget_seconds, run_ms) AS (\
+         SELECT session, state IN {ACTIVE}, {AMOUNTS} FROM agent WHERE parent = ?1 UNION ALL \
+         SELECT agent.session, agent.state IN {ACTIVE}, {BELOW} FROM below JOIN agent ON agent.parent = below.session \
          WHERE NOT below.is_active) \
          SELECT coalesce(sum(iif(is_active, max(coalesce(budget_tokens, 0), tokens), tokens)), 0), \
          coalesce(sum(iif(is_active, max(coalesce(budget_cost, 0.0), cost_usd), cost_usd)), 0.0), \
          coalesce(sum(iif(is_active, max(coalesce(budget_turns, 0), turns), turns)), 0), \
-         coalesce(sum(iif(is_active, coalesce(budget_seconds, 0), run_ms / 1000)), 0) \
-         FROM below JOIN agent USING (session)"
+         coalesce(sum(iif(is_active, coalesce(budget_seconds, 0), run_ms / 1000)), 0) FROM below"
     );
     let (tokens, cost, turns, seconds): (i64, f64, i64, i64) = connection
         .prepare_cached(&sql)

@@ -96,10 +96,11 @@ pub(super) fn spent(
 pub(super) fn add_children(connection: &Connection, info: &mut SessionInfo) -> Result<(), LogError> {
     let below: Option<(i64, i64, f64)> = connection
         .prepare_cached(
-            "WITH RECURSIVE below (id) AS (SELECT id FROM session WHERE parent = ?1 UNION \
-             SELECT session.id FROM session, below WHERE session.parent = below.id) \
-             SELECT sum(prompt_tokens), sum(completion_tokens), sum(cost_usd) FROM session \
-             WHERE id IN (SELECT id FROM below) HAVING count(*) > 0",
+            "WITH RECURSIVE below (id, prompt, completion, cost) AS (\
+             SELECT id, prompt_tokens, completion_tokens, cost_usd FROM session WHERE parent = ?1 UNION \
+             SELECT session.id, session.prompt_tokens, session.completion_tokens, session.cost_usd \
+             FROM below JOIN session ON session.parent = below.id) \
+             SELECT sum(prompt), sum(completion), sum(cost) FROM below HAVING count(*) > 0",
         )
         .and_then(|mut select| {
             let sums = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));

@@ -189,6 +189,7 @@ CREATE TABLE agent (
 ) STRICT;
 CREATE UNIQUE INDEX agent_root ON agent (root, number);
 CREATE INDEX agent_parent ON agent (parent, state, delivered);
+CREATE INDEX agent_active ON agent (root) WHERE state IN ('queued', 'running', 'waiting');
 
 UPDATE session SET
   prompt_tokens = (SELECT coalesce(sum(input + cache_read + cache_write), 0) FROM booking WHERE booking.session = session.id),
