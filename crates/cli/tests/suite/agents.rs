@@ -713,7 +713,7 @@ fn kill_tree(context: &str, wait: u64) {
         let times = last.matches(&format!("result {number}.")).count();
         let is_done = rows
             .iter()
-            .any(|row| row["number"] == number && row["state"] == "done");
+            .any(|row| row["task"] == format!("job {number};") && row["state"] == "done");
         // A child that was killed after its last words is delivered with them, as orphaned.
         assert!(times <= 1 && (times == 1 || !is_done), "{context}: {last}");
     }
