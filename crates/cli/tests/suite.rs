@@ -3,6 +3,8 @@
 
 #[cfg(test)]
 mod suite {
+    mod agent_copies;
+    mod agent_crashes;
     mod agents;
     mod answer;
     mod approvals;

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 use windlass_sim::{Fault, Protocol, Reply, Script, When};
-use windlass_testkit::{Output, Signal, SimServer, WIRES, Workspace, eventually};
+use windlass_testkit::{Output, SimServer, WIRES, Workspace, eventually};
 
 use super::support::{check_events, is_live, workspace};
 
-const STREAM: [&str; 3] = ["exec", "-o", "stream-json"];
+pub(crate) const STREAM: [&str; 3] = ["exec", "-o", "stream-json"];
 
 /// A reply to a sub-agent with this task.
-fn child(task: &str, reply: Reply) -> Reply {
+pub(crate) fn child(task: &str, reply: Reply) -> Reply {
     reply.when(
         When::new()
             .user_contains(task)
@@ -17,20 +17,20 @@ fn child(task: &str, reply: Reply) -> Reply {
     )
 }
 
-fn with(wire: Protocol, replies: Vec<Reply>, more: &str) -> (SimServer, Workspace) {
+pub(crate) fn with(wire: Protocol, replies: Vec<Reply>, more: &str) -> (SimServer, Workspace) {
     let sim = SimServer::script(replies.into_iter().fold(Script::new(), Script::reply));
     let workspace = workspace();
     workspace.use_sim_with(&sim, wire, more);
     (sim, workspace)
 }
 
-fn ledger(workspace: &Workspace) -> Vec<Value> {
+pub(crate) fn ledger(workspace: &Workspace) -> Vec<Value> {
     let listed = workspace.run(&["agents", "--json"]).output();
     listed.assert_code(0);
     listed.json().as_array().cloned().unwrap_or_default()
 }
 
-fn results(output: &Output) -> Vec<String> {
+pub(crate) fn results(output: &Output) -> Vec<String> {
     let events = output.events_of("tool_result");
     events
         .iter()
@@ -471,68 +471,6 @@ fn a_child_is_not_freer() {
     assert_eq!(workspace.read("made.txt"), "x", "the guard is what stopped it");
 }
 
-/// SUB-4: a process that is killed loses no result and delivers none twice: the child that was running is orphaned,
-/// its end is delivered when the session is resumed, and it can be resumed itself.
-#[test]
-fn a_killed_tree_is_resumed() {
-    let replies = vec![
-        child("quick work", Reply::text("quick result")),
-        child(
-            "go on with it",
-            Reply::text("second try").fault(Fault::new().delay_ms(400)),
-        ),
-        child(
-            "long work",
-            Reply::call("list_directory", json!({"path": "."})).say("half way"),
-        ),
-        child("long work", Reply::text("x").fault(Fault::new().delay_ms(60_000))),
-        Reply::call(
-            "agent",
-            json!({"task": "quick work", "background": true, "name": "quick"}),
-        )
-        .and_call("agent", json!({"task": "long work", "name": "long"})),
-        Reply::call("agent_send", json!({"agent": "long", "message": "go on with it"}))
-            .when(When::new().user_contains("quick result")),
-        Reply::call("agent_wait", json!({})),
-        Reply::text("complete").when(When::new().last_result_contains("second try")),
-    ];
-    let (sim, workspace) = with(Protocol::Anthropic, replies, "");
-    let running = workspace.run(&STREAM).arg("go").start();
-    assert!(eventually(std::time::Duration::from_secs(20), || sim.count() >= 4));
-    assert!(eventually(std::time::Duration::from_secs(10), || {
-        ledger(&workspace).iter().any(|row| row["state"] == "done")
-    }));
-    running.signal(Signal::KILL);
-    running.output();
-    let output = workspace
-        .run(&["exec", "-o", "stream-json", "--continue", "what now"])
-        .output();
-    output.assert_code(0);
-    sim.assert_valid();
-    let requests = sim.requests();
-    let resumed = requests
-        .iter()
-        .map(|request| String::from_utf8_lossy(&request.raw).into_owned());
-    let resumed: Vec<String> = resumed
-        .filter(|text| text.contains("what now") && !text.contains("started for one task"))
-        .collect();
-    let first = &resumed[0];
-    assert_eq!(first.matches("quick result").count(), 1, "{first}");
-    assert!(
-        first.contains("orphaned") && first.contains("half way"),
-        "{first}"
-    );
-    assert_eq!(output.events_of("final")[0]["content"], "complete", "{output}");
-    let last = resumed.last().unwrap();
-    assert_eq!(last.matches("quick result").count(), 1, "{last}");
-    let rows = ledger(&workspace);
-    assert!(
-        rows.iter()
-            .all(|row| row["state"] == "done" && row["delivered"] == true),
-        "{rows:?}"
-    );
-}
-
 /// SES-9: the key of a child contains its depth and the session above it.
 #[test]
 fn keys_name_the_parent() {
@@ -622,195 +560,6 @@ fn types_come_from_files() {
         text.contains("picky.md:4: unknown key `tolls`; did you mean `tools`?"),
         "{text}"
     );
-}
-
-/// Number of trees that are killed; `WINDLASS_CRASH_RUNS` sets another.
-const RUNS: u64 = 12;
-
-/// SUB-4: wherever a tree of one session and five children is killed, no result is lost, none is delivered twice, and
-/// no call of a child runs twice.
-#[test]
-fn kills_lose_and_repeat_nothing() {
-    let runs = std::env::var("WINDLASS_CRASH_RUNS")
-        .ok()
-        .and_then(|runs| runs.parse().ok());
-    let mut dice = super::support::Dice::new(20_261_116);
-    for number in 0..runs.unwrap_or(RUNS) {
-        let wait = dice.roll(900);
-        kill_tree(&format!("run {number}, after {wait} ms"), wait);
-    }
-}
-
-fn kill_tree(context: &str, wait: u64) {
-    let mut replies = vec![
-        Reply::text("went on")
-            .when(When::new().user_contains("go on"))
-            .forever(),
-    ];
-    let mut spawn = Reply::default();
-    for number in 1..=5 {
-        let task = format!("job {number};");
-        let mark = json!({ "command": format!("echo {number} >> ran.txt") });
-        replies.push(child(
-            &task,
-            Reply::call("bash", mark).fault(Fault::new().delay_ms(40 * number)),
-        ));
-        replies.push(child(
-            &task,
-            Reply::text(&format!("result {number}.")).fault(Fault::new().delay_ms(30)),
-        ));
-        let input =
-            json!({"task": task, "type": "coder", "isolation": "none", "background": number % 2 == 0});
-        spawn = spawn.and_call("agent", input);
-    }
-    replies.extend([
-        spawn,
-        Reply::call("agent_wait", json!({})),
-        Reply::text("all done"),
-    ]);
-    let (sim, workspace) = with(Protocol::Anthropic, replies, "");
-    let running = workspace.run(&STREAM).arg("work").start();
-    eventually(std::time::Duration::from_secs(10), || sim.count() >= 1);
-    eventually(std::time::Duration::from_millis(wait), || false);
-    running.signal(Signal::KILL);
-    running.output();
-    let before = ledger(&workspace);
-    let resumed = workspace.run(&["exec", "--continue", "go on"]).output();
-    resumed.assert_code(0);
-    sim.assert_valid();
-    let rows = ledger(&workspace);
-    assert_eq!(rows.len(), before.len(), "{context}");
-    let Some(parent) = rows.first().and_then(|row| row["parent"].as_str()) else {
-        return;
-    };
-    let record = workspace
-        .run(&["sessions", "export", parent, "--format", "json"])
-        .output()
-        .json();
-    let entries = record["entries"].as_array().cloned().unwrap_or_default();
-    let delivered: Vec<&Value> = entries
-        .iter()
-        .filter(|entry| entry["type"] == "agent_delivered")
-        .flat_map(|entry| entry["agents"].as_array().unwrap())
-        .collect();
-    for row in &rows {
-        let times = delivered
-            .iter()
-            .filter(|agent| ***agent == row["session"])
-            .count();
-        assert_eq!((times, &row["delivered"]), (1, &json!(true)), "{context}: {row}");
-        assert!(
-            !["queued", "running", "waiting"].contains(&row["state"].as_str().unwrap()),
-            "{context}: {row}"
-        );
-        let was_done = before
-            .iter()
-            .any(|old| old["session"] == row["session"] && old["state"] == "done");
-        assert!(!was_done || row["state"] == "done", "{context}: {row}");
-    }
-    let last = String::from_utf8_lossy(&sim.requests().pop().unwrap().raw).into_owned();
-    for number in 1..=5 {
-        let times = last.matches(&format!("result {number}.")).count();
-        let is_done = rows
-            .iter()
-            .any(|row| row["task"] == format!("job {number};") && row["state"] == "done");
-        // A child that was killed after its last words is delivered with them, as orphaned.
-        assert!(times <= 1 && (times == 1 || !is_done), "{context}: {last}");
-    }
-    if workspace.has("ran.txt") {
-        let ran = workspace.read("ran.txt");
-        for number in 1..=5 {
-            let times = ran.lines().filter(|line| *line == number.to_string()).count();
-            assert!(times <= 1, "{context}: {ran}");
-        }
-    }
-}
-
-/// SUB-6: a coder works in its own copy, uncommitted files included; the sandbox keeps it there; its result carries the
-/// diff; `/agents merge` is one checkpoint that `/undo` takes back.
-#[test]
-fn a_coder_has_its_own_copy() {
-    let workspace_path = workspace();
-    let inside = workspace_path.path().join("notes.txt").display().to_string();
-    let replies = vec![
-        child(
-            "change it",
-            Reply::call(
-                "bash",
-                json!({"command": format!("echo two >> notes.txt; echo spoiled > {inside}")}),
-            ),
-        ),
-        child(
-            "change it",
-            Reply::call("write_file", json!({"path": "new.txt", "content": "made\n"})),
-        ),
-        child("change it", Reply::text("changed")),
-        child("change nothing", Reply::text("nothing to do")),
-        Reply::call("agent", json!({"task": "change it", "type": "coder"})),
-        Reply::call("agent", json!({"task": "change nothing", "type": "coder"})),
-        Reply::text("end"),
-    ];
-    let sim = SimServer::script(replies.into_iter().fold(Script::new(), Script::reply));
-    let workspace = workspace_path;
-    workspace.use_sim_with(&sim, Protocol::Anthropic, "");
-    workspace.write("notes.txt", "one\n");
-    let output = workspace.run(&STREAM).arg("go").output();
-    output.assert_code(0);
-    let results = results(&output);
-    assert!(
-        results[0].contains("+two") && results[0].contains("+made"),
-        "{}",
-        results[0]
-    );
-    assert!(results[0].contains("/agents merge 1"), "{}", results[0]);
-    assert_eq!(workspace.read("notes.txt"), "one\n", "the original is untouched");
-    assert!(!workspace.has("new.txt"));
-    let rows = ledger(&workspace);
-    assert!(rows[0]["worktree"].is_string(), "{rows:?}");
-    assert!(
-        rows[1]["worktree"].is_null(),
-        "an unchanged copy is gone: {rows:?}"
-    );
-    let said = workspace
-        .run(&["--plain", "--continue"])
-        .stdin("/agents merge 1\n/agents merge 1\n")
-        .output();
-    let text = format!("{}{}", said.stdout, said.stderr);
-    assert!(text.contains("Merged 2 files; /undo takes it back."), "{text}");
-    assert!(text.contains("agent 1 coder has no copy of the files"), "{text}");
-    assert_eq!(
-        (workspace.read("notes.txt"), workspace.read("new.txt")),
-        ("one\ntwo\n".into(), "made\n".into())
-    );
-    workspace.run(&["undo"]).output().assert_code(0);
-    assert_eq!(workspace.read("notes.txt"), "one\n");
-    assert!(!workspace.has("new.txt"));
-}
-
-/// SUB-6, SAFE-10: a copy with a file that another program would run by itself is not merged, and stays.
-#[test]
-fn a_copy_with_settings_of_an_editor_is_not_merged() {
-    let script = "mkdir -p part/.vscode; echo '{}' > part/.vscode/tasks.json; echo fine > fine.txt\n";
-    let replies = vec![
-        child(
-            "change it",
-            Reply::call("write_file", json!({"path": "make.sh", "content": script})),
-        ),
-        child("change it", Reply::call("bash", json!({"command": "sh make.sh"}))),
-        child("change it", Reply::text("changed")),
-        Reply::call("agent", json!({"task": "change it", "type": "coder"})),
-        Reply::text("end"),
-    ];
-    let (_sim, workspace) = with(Protocol::Anthropic, replies, "");
-    workspace.run(&STREAM).arg("go").output().assert_code(0);
-    let said = workspace
-        .run(&["--plain", "--continue"])
-        .stdin("/agents merge 1\n")
-        .output();
-    let text = format!("{}{}", said.stdout, said.stderr);
-    assert!(text.contains("nothing was merged: it changes"), "{text}");
-    assert!(!workspace.has("part") && !workspace.has("make.sh"));
-    assert!(ledger(&workspace)[0]["worktree"].is_string());
 }
 
 /// SUB-2, SUB-3: a child's approval request appears in the session above and names the child; the answer concerns that

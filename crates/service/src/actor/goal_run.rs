@@ -9,7 +9,7 @@ use windlass_api::{
     CheckRun, Criterion, Event, GoalCompletion, GoalEvent, GoalRun, GoalState, GoalStop, Message, Part, Role,
     SessionEvent, StepState, Timestamp,
 };
-use windlass_core::log::{Durability, SpentBy};
+use windlass_core::log::{Durability, LogError, SpentBy};
 use windlass_core::message::FragmentSource;
 use windlass_core::permission::Mode;
 use windlass_core::turn::Outcome;
@@ -95,11 +95,13 @@ impl SessionActor {
             return Activity::Idle;
         };
         let limits = self.env.goals().autonomy;
-        let (cost, tokens) = self.spent_since(&run).await;
-        if let Some((stop, message)) = self.exceeded(&run, since, cost, tokens, &limits).await {
-            self.halt(stop, &message).await;
-            return Activity::Idle;
-        }
+        let cost = match self.within_limits(&run, since, &limits).await {
+            Ok(cost) => cost,
+            Err((stop, message)) => {
+                self.halt(stop, &message).await;
+                return Activity::Idle;
+            }
+        };
         let (message, events) = match run.plan {
             true => match self.step_message() {
                 Some(next) => next,
@@ -128,57 +130,57 @@ impl SessionActor {
     }
 
     /// Returns the cost and the tokens of the work so far.
-    async fn spent_since(&self, run: &GoalRun) -> (f64, u64) {
-        let (cost, tokens) = self.commands_spent().await;
-        (cost - run.before_usd, tokens.saturating_sub(run.before_tokens))
+    async fn spent_since(&self, run: &GoalRun) -> Result<(f64, u64), LogError> {
+        let rows = self.inner.store.spent(Some(&self.info.id), SpentBy::Day).await?;
+        let (cost, tokens) = crate::goal::sum(&rows);
+        Ok((cost - run.before_usd, tokens.saturating_sub(run.before_tokens)))
     }
 
-    async fn commands_spent(&self) -> (f64, u64) {
-        let rows = self.inner.store.spent(Some(&self.info.id), SpentBy::Day).await;
-        crate::goal::sum(&rows.unwrap_or_default())
-    }
-
-    /// Returns the limit that is reached, if any, with a message for people.
-    async fn exceeded(
+    /// Returns the cost of the work so far. Fails with the limit that is reached and a message for people; a cost
+    /// that cannot be read is no cost within a limit.
+    async fn within_limits(
         &self,
         run: &GoalRun,
         since: Timestamp,
-        cost: f64,
-        tokens: u64,
         limits: &AutonomyLimits,
-    ) -> Option<(GoalStop, String)> {
+    ) -> Result<f64, (GoalStop, String)> {
+        let unknown = |error: LogError| (GoalStop::Cost, format!("the cost so far cannot be read: {error}"));
+        let (cost, tokens) = self.spent_since(run).await.map_err(unknown)?;
         if self.pursuit.autonomy.turns() >= run.max_turns {
             let text = format!("the limit of {} turns is reached", run.max_turns);
-            return Some((GoalStop::TurnLimit, text));
+            return Err((GoalStop::TurnLimit, text));
         }
         if let Some(most) = run.max_cost_usd.filter(|most| cost >= *most) {
             let text = format!("it has cost ${cost:.2}, and the limit is ${most:.2}");
-            return Some((GoalStop::Cost, text));
+            return Err((GoalStop::Cost, text));
         }
         if let Some(most) = limits.max_tokens.filter(|most| tokens >= *most) {
             let text = format!("it has used {tokens} tokens, and the limit is {most}");
-            return Some((GoalStop::Tokens, text));
+            return Err((GoalStop::Tokens, text));
         }
         let now = self.inner.clock.now();
         let time = Duration::from_millis(now.0.saturating_sub(since.0));
         if time >= limits.max_time {
             let text = format!("it has taken {} minutes, which is the limit", time.as_secs() / 60);
-            return Some((GoalStop::Time, text));
+            return Err((GoalStop::Time, text));
         }
-        let most = limits.max_cost_per_day?;
+        let Some(most) = limits.max_cost_per_day else {
+            return Ok(cost);
+        };
         let midnight = Timestamp(now.0 - now.0 % DAY);
         let today = self
             .inner
             .store
             .unattended_cost(midnight)
             .await
-            .unwrap_or_default();
-        (today >= most).then(|| {
+            .map_err(unknown)?;
+        if today >= most {
             let text = format!(
                 "work without input has cost ${today:.2} today, and autonomy.max_cost_per_day is ${most:.2}"
             );
-            (GoalStop::DailyCost, text)
-        })
+            return Err((GoalStop::DailyCost, text));
+        }
+        Ok(cost)
     }
 
     /// Returns the input of the next turn. The first one contains the goal as the user's words.

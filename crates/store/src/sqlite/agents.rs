@@ -9,6 +9,7 @@ use windlass_core::log::{
     LogError, NewAgent, SpawnError, Spawned,
 };
 
+use super::connection::execute;
 use super::failure::{damaged, told};
 use super::lease;
 use super::lease::signed;
@@ -298,13 +299,7 @@ pub(super) fn reflect(
     event: &Event,
 ) -> Result<(), LogError> {
     let time = signed(time.0);
-    let update = |sql: &str, values: &[&dyn ToSql]| {
-        connection
-            .prepare_cached(sql)
-            .and_then(|mut update| update.execute(values))
-            .map(drop)
-            .map_err(told)
-    };
+    let update = |sql: &str, values: &[&dyn ToSql]| execute(connection, sql, values);
     match event {
         Event::Start { .. } => update(
             "UPDATE agent SET state = 'running', started_at = ?2, seen_at = ?2 WHERE session = ?1 AND state = 'queued'",

@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, ToSql};
 use windlass_core::log::LogError;
 
 use super::failure::told;
@@ -129,4 +129,13 @@ fn prepare(connection: &Connection) -> Result<(), LogError> {
         .pragma_update(None, "cache_size", -4000)
         .map_err(told)?;
     connection.pragma_update(None, "foreign_keys", "ON").map_err(told)
+}
+
+/// Runs a statement with values. The statement is parsed once for each connection.
+pub(super) fn execute(connection: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<(), LogError> {
+    connection
+        .prepare_cached(sql)
+        .and_then(|mut statement| statement.execute(values))
+        .map(drop)
+        .map_err(told)
 }

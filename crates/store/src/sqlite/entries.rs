@@ -10,6 +10,7 @@ use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Batch, DraftChange, Entry, Lease, LogError};
 use windlass_core::message::{Message, Part, Role};
 
+use super::connection::execute;
 use super::failure::{damaged, told};
 use super::lease::signed;
 use super::{agents, books, goals, lease};
@@ -80,13 +81,7 @@ fn kind(payload: &str) -> &str {
 
 /// Updates the session's row to match its entries.
 fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> Result<(), LogError> {
-    let update = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
-        connection
-            .prepare_cached(sql)
-            .and_then(|mut update| update.execute(values))
-            .map(drop)
-            .map_err(told)
-    };
+    let update = |sql: &str, values: &[&dyn rusqlite::ToSql]| execute(connection, sql, values);
     let standing = |word: &str| {
         update(
             "UPDATE session SET standing = ?2 WHERE id = ?1",

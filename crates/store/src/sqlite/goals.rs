@@ -9,6 +9,7 @@ use windlass_core::event::{Event, GoalCompletion, GoalEvent, GoalState, SessionE
 use windlass_core::id::SessionId;
 use windlass_core::log::{GoalInfo, LogError, Verification};
 
+use super::connection::execute;
 use super::failure::{damaged, told};
 use super::lease::signed;
 
@@ -26,13 +27,7 @@ pub(super) fn reflect(
         return Ok(());
     };
     let (session, time) = (id.as_str(), signed(time.0));
-    let run = |sql: &str, values: &[&dyn ToSql]| {
-        connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.execute(values))
-            .map(drop)
-            .map_err(told)
-    };
+    let run = |sql: &str, values: &[&dyn ToSql]| execute(connection, sql, values);
     let verified = |word: &str| {
         run(
             "UPDATE goal SET verification = ?2, updated_at = ?3 WHERE session = ?1",
@@ -81,11 +76,7 @@ fn span(connection: &Connection, session: &str, state: GoalState, time: i64) -> 
     } else {
         "UPDATE goal_span SET until = ?2 WHERE session = ?1 AND until IS NULL"
     };
-    connection
-        .prepare_cached(sql)
-        .and_then(|mut statement| statement.execute(params![session, time]))
-        .map(drop)
-        .map_err(told)
+    execute(connection, sql, params![session, time])
 }
 
 /// Returns the goals, most recently changed first.

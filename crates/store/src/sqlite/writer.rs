@@ -9,6 +9,7 @@ use rusqlite::config::DbConfig;
 use tokio::sync::oneshot;
 use windlass_core::log::{Durability, LogError};
 
+use super::connection::execute;
 use super::failure::told;
 
 /// Maximum number of writes in one transaction.
@@ -250,10 +251,7 @@ impl Scope {
 
 /// Runs a statement that begins or ends a transaction or a part of one.
 fn control(connection: &Connection, statement: &str) -> Result<(), LogError> {
-    let done = connection
-        .prepare_cached(statement)
-        .and_then(|mut statement| statement.execute([]));
-    done.map(drop).map_err(told)
+    execute(connection, statement, &[])
 }
 
 #[cfg(test)]
