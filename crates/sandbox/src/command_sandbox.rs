@@ -249,8 +249,11 @@ impl CommandSandbox {
         if this.policy.is_none() || !this.cells().is_empty() {
             return;
         }
-        let this = Arc::clone(this);
+        let (work, this) = (process::UnderWay::begin(), Arc::clone(this));
         std::thread::spawn(move || {
+            // The program waits for this work before it exits. Released last, when the sandbox is.
+            let _work = work;
+            let this = this;
             if let Some(policy) = &this.policy {
                 for reads_only in [true, false] {
                     let access = Access {

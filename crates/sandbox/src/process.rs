@@ -33,6 +33,7 @@ pub(crate) use self::group::Group;
 pub use self::kill::Kill;
 pub(crate) use self::kill::{Member, Search};
 use self::reaper::Live;
+pub(crate) use self::reaper::UnderWay;
 pub use self::reaper::{adopt_orphans, end_all, settle};
 pub(crate) use self::target::Target;
 use crate::backend::Supervised;

@@ -36,7 +36,8 @@ pub fn adopt_orphans() -> io::Result<()> {
     backend::process::adopt_orphans()
 }
 
-/// Ends everything in the background, then waits up to `limit` until no call runs and every kill is done.
+/// Ends everything in the background, then waits up to `limit` until no call runs, every kill is done and no
+/// sandbox is being built.
 /// Returns true if that happened in time.
 pub async fn settle(limit: Duration) -> bool {
     background::end_each();
@@ -120,13 +121,13 @@ impl Drop for Live {
     }
 }
 
-/// A kill in progress, from the moment it was requested.
-pub(super) struct UnderWay {
+/// Work that the program waits for before it exits, such as a kill, from the moment it was requested.
+pub(crate) struct UnderWay {
     hurries: u64,
 }
 
 impl UnderWay {
-    pub(super) fn begin() -> Self {
+    pub(crate) fn begin() -> Self {
         UNDER_WAY.send_modify(|count| *count += 1);
         Self {
             hurries: *HURRIES.lock().unwrap_or_else(PoisonError::into_inner),
