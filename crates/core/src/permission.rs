@@ -69,6 +69,9 @@ pub enum Subject {
     Path(String),
     /// A host on the network.
     Host(String),
+    /// A host that a command is known to reach. Only rules that deny or ask look at it: the sandbox enforces
+    /// those that allow it.
+    Reached(String),
 }
 
 impl Subject {
@@ -76,12 +79,13 @@ impl Subject {
     pub fn text(&self) -> &str {
         match self {
             Self::Command(text) | Self::Spelling(text) | Self::Path(text) | Self::Host(text) => text,
+            Self::Reached(text) => text,
         }
     }
 
-    /// Returns true if the subject is a part of the call, and not another spelling of one.
+    /// Returns true if the subject is a part of the call, and not another spelling or a consequence of one.
     pub fn is_part(&self) -> bool {
-        !matches!(self, Self::Spelling(_))
+        !matches!(self, Self::Spelling(_) | Self::Reached(_))
     }
 }
 

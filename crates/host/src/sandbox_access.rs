@@ -4,8 +4,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use windlass_core::permission::Rule;
 use windlass_sandbox::{
     CommandSandbox, Network, PrivateTemp, ProtectedPaths, ResourceLimits, SandboxPolicy, Workspace,
+    domain_hosts,
 };
 
 use windlass_config::environment;
@@ -15,6 +17,9 @@ use windlass_config::{Problem, ProblemKind};
 
 /// Maximum number of entries of one of our folders that are looked at.
 const MAX_OWN: usize = 1_000;
+
+/// The tool for commands, as rules name it.
+const COMMANDS: &str = "bash";
 
 /// File and command access of a session in one folder.
 pub struct SandboxAccess {
@@ -26,6 +31,9 @@ pub struct SandboxAccess {
     /// Absolute paths, and patterns for file names.
     denied: Vec<PathBuf>,
     network: NetworkAccess,
+    /// Domains of the rules that deny commands, and of those that ask.
+    denied_hosts: Vec<String>,
+    asked_hosts: Vec<String>,
     limits: ResourceLimits,
 }
 
@@ -87,7 +95,9 @@ impl SandboxAccess {
             allowed,
             temp,
             denied,
-            network: security.network.clone(),
+            network: network(security),
+            denied_hosts: domains(&security.deny),
+            asked_hosts: domains(&security.ask),
             limits: security.limits.or_default(),
         })
     }
@@ -160,10 +170,38 @@ impl SandboxAccess {
                 NetworkAccess::Hosts(hosts) => hosts.clone(),
                 NetworkAccess::Off | NetworkAccess::On => Vec::new(),
             },
+            denied_hosts: self.denied_hosts.clone(),
+            asked_hosts: self.asked_hosts.clone(),
             limits: self.limits,
             ..SandboxPolicy::default()
         }
     }
+}
+
+/// Returns the network access of commands: that of the settings, and the domains of rules that allow some.
+fn network(security: &SecuritySettings) -> NetworkAccess {
+    let mut hosts: Vec<String> = domains(&security.allow)
+        .iter()
+        .flat_map(|domain| domain_hosts(domain))
+        .collect();
+    match &security.network {
+        NetworkAccess::On => NetworkAccess::On,
+        NetworkAccess::Off if hosts.is_empty() => NetworkAccess::Off,
+        NetworkAccess::Off => NetworkAccess::Hosts(hosts),
+        NetworkAccess::Hosts(named) => {
+            hosts.splice(0..0, named.iter().cloned());
+            NetworkAccess::Hosts(hosts)
+        }
+    }
+}
+
+/// Returns the domains of rules for commands, such as `bash(domain:example.com)`.
+fn domains(rules: &[String]) -> Vec<String> {
+    let rules = rules.iter().filter_map(|text| text.parse::<Rule>().ok());
+    rules
+        .filter(|rule| rule.names(COMMANDS))
+        .filter_map(|rule| rule.domain().map(str::to_owned))
+        .collect()
 }
 
 /// Returns the part of a path below a variable.

@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
-use crate::egress::{self, Reached};
+use crate::egress::{self, Egress, Reached};
 use crate::process::{self, Tree};
 use crate::scan::{MAX_ENTRIES, Scan};
 use crate::temp::PrivateTemp;
@@ -372,6 +372,12 @@ impl CommandSandbox {
             };
             policy.hosts.extend(access.hosts.iter().cloned());
         }
+        // What a rule asks about is denied unless this access was asked for.
+        let asked = std::mem::take(&mut policy.asked_hosts).into_iter();
+        let is_granted = |domain: &String| access.hosts.iter().any(|host| egress::is_below(host, domain));
+        policy
+            .denied_hosts
+            .extend(asked.filter(|domain| !is_granted(domain)));
         let outside = access.escalation.outside;
         if access.lifted {
             policy.read_only.clear();
@@ -406,10 +412,13 @@ fn built(cell: &Built) -> Result<&Sandbox, &SandboxError> {
 
 /// Returns the access beyond what the policy gives every command anyway.
 fn effective(policy: &SandboxPolicy, access: &Access) -> Access {
-    let known = |host: &String| policy.hosts.contains(host);
+    let denied = [policy.denied_hosts.as_slice(), &policy.asked_hosts].concat();
+    let egress = Egress::new(&policy.hosts, &denied);
     let covered = match policy.network {
         Network::On => true,
-        Network::Hosts => !access.hosts.is_empty() && access.hosts.iter().all(known),
+        Network::Hosts => {
+            !access.hosts.is_empty() && access.hosts.iter().all(|host| egress.lets_through(host))
+        }
         Network::Off => false,
     };
     let mut access = access.clone();

@@ -32,6 +32,7 @@ const RECORDED: usize = 1000;
 #[derive(Debug, Default)]
 pub(crate) struct Egress {
     allowed: Vec<Host>,
+    denied: Vec<String>,
     asked: Mutex<Vec<Reached>>,
     open: AtomicUsize,
 }
@@ -91,6 +92,17 @@ pub fn is_host(text: &str) -> bool {
     Host::parse(text).is_some()
 }
 
+/// Returns the entries of `security.network` that stand for a domain: the name and all names below it.
+pub fn domain_hosts(domain: &str) -> [String; 2] {
+    [domain.to_owned(), format!("*.{domain}")]
+}
+
+/// Returns true if a host is a domain or below it.
+pub(crate) fn is_below(host: &str, domain: &str) -> bool {
+    let (host, domain) = (host.to_ascii_lowercase(), domain.trim().to_ascii_lowercase());
+    host == domain || host.strip_suffix(&domain).is_some_and(|rest| rest.ends_with('.'))
+}
+
 /// Returns the variables that make programs use the proxy.
 pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
     let address = format!("http://127.0.0.1:{PORT}");
@@ -110,11 +122,18 @@ pub(crate) fn variables() -> impl Iterator<Item = (String, String)> {
 }
 
 impl Egress {
-    pub(crate) fn new(hosts: &[String]) -> Self {
+    pub(crate) fn new(hosts: &[String], denied: &[String]) -> Self {
         Self {
             allowed: hosts.iter().filter_map(|host| Host::parse(host)).collect(),
+            denied: denied.to_vec(),
             ..Self::default()
         }
+    }
+
+    /// Returns true if commands may reach a host, written as in a list of allowed ones. A port that is not
+    /// named is that of HTTPS.
+    pub(crate) fn lets_through(&self, host: &str) -> bool {
+        Host::parse(host).is_some_and(|host| self.allows(&host.name, host.port.unwrap_or(443)))
     }
 
     /// Takes the hosts that were asked for since the last call.
@@ -185,7 +204,8 @@ impl Egress {
     }
 
     fn allows(&self, name: &str, port: u16) -> bool {
-        self.allowed.iter().any(|host| host.covers(name, port))
+        let is_denied = self.denied.iter().any(|domain| is_below(name, domain));
+        !is_denied && self.allowed.iter().any(|host| host.covers(name, port))
     }
 
     fn record(&self, request: &Request, allowed: bool) {

@@ -89,7 +89,7 @@ use rustix::process::{Resource, Rlimit};
 
 pub use self::command_sandbox::{Access, CommandSandbox};
 pub use self::digest::sha256_hex;
-pub use self::egress::{Reached, is_host};
+pub use self::egress::{Reached, domain_hosts, is_host};
 pub use self::environment::{child_environment, reading_environment};
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
 #[cfg(all(target_os = "linux", not(windlass_portable)))]

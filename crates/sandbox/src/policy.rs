@@ -31,6 +31,10 @@ pub struct SandboxPolicy {
     /// Hosts for [`Network::Hosts`]: a name, with `*.` in front for all names below it, and with `:port`
     /// behind for another port than 80 and 443.
     pub hosts: Vec<String>,
+    /// Domains that commands with a list of hosts never reach, even if the list covers them.
+    pub denied_hosts: Vec<String>,
+    /// Domains that such commands reach only if their own access names them.
+    pub asked_hosts: Vec<String>,
     /// Access to other programs on this machine.
     pub local_sockets: LocalSockets,
     /// Resource limits of commands.

@@ -270,8 +270,9 @@ impl Tool for Bash {
         let analysis = &judged.analysis;
         let pieces = analysis.pieces().into_iter().map(Subject::Command);
         let spellings = analysis.spellings().into_iter().map(Subject::Spelling);
+        let hosts = judged.hosts.iter().cloned().map(Subject::Reached);
         let mut judgement = Judgement {
-            subjects: pieces.chain(spellings).collect(),
+            subjects: pieces.chain(spellings).chain(hosts).collect(),
             refusal: analysis.refusal.as_ref().map(|refusal| refusal.message.clone()),
             reasons: [judged.protected.clone(), analysis.reasons()].concat(),
             ..Judgement::of(judged.category)

@@ -91,6 +91,15 @@ fn script(moment: Moment) -> Script {
     script
 }
 
+/// Number of events after which a reply has some text.
+const TEXT: u64 = 6;
+
+/// Returns the number of replies whose text the program has begun to show.
+fn shown(output: &str) -> u64 {
+    let begins = |line: &&str| line.contains(r#""type":"delta""#) && line.contains(FIRST_WORDS);
+    output.lines().filter(begins).count() as u64
+}
+
 /// Text at the start of every reply.
 const FIRST_WORDS: &str = "I look at";
 
@@ -117,6 +126,12 @@ impl Crash {
     /// Returns the output so far of a killed process.
     fn kill(&self, run: Running, moment: Moment) -> Output {
         moment.wait(&self.sim);
+        if let Moment::InReply(number, TEXT..) = moment
+            && eventually(Duration::from_secs(10), || shown(&run.stdout()) >= number)
+        {
+            // What has been shown is stored soon, not at once.
+            eventually(Duration::from_millis(250), || false);
+        }
         run.signal(Signal::KILL);
         run.output()
     }
@@ -215,12 +230,11 @@ impl Crash {
     }
 
     /// Checks that a partly received reply is stored as such.
-    fn check_draft(&self, moment: Moment, asked: u64) {
-        // With fewer events there may be no text yet.
-        let Moment::InReply(number, 6..) = moment else {
+    fn check_draft(&self, moment: Moment, asked: u64, output: &Output) {
+        let Moment::InReply(number, TEXT..) = moment else {
             return;
         };
-        if asked != number {
+        if asked != number || shown(&output.stdout) < number {
             return;
         }
         let record = self.record();
@@ -327,7 +341,7 @@ fn crash(number: u64, seed: u64) -> &'static str {
         record = crash.record();
     }
     crash.check_resumed(dice.roll(2) == 0, record.as_ref(), was_accepted);
-    crash.check_draft(moment, asked);
+    crash.check_draft(moment, asked, &output);
     phase
 }
 

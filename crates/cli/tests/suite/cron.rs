@@ -105,7 +105,7 @@ fn one_process_runs_a_slot() {
     let count = |state: &str| slots.iter().filter(|slot| slot["state"] == state).count();
     let effects = workspace.read("ran.txt").lines().count();
     // A run that was stopped with its process may have written, and was not repeated.
-    let most = count("ran") + count("interrupted");
+    let most = count("ran") + count("interrupted") + count("failed");
     assert!(
         count("ran") <= effects && effects <= most,
         "{effects} effects: {slots:?}"

@@ -99,6 +99,73 @@ fn commands_reach_the_hosts_they_were_given() {
     assert_eq!((allowed.count(), other.count()), (1, 0));
 }
 
+/// SAFE-12: rules name the domains that commands reach without a question, and those they never reach; a denied
+/// or asked one is closed even if another entry covers it.
+#[test]
+fn rules_name_domains() {
+    let server = Server::start(hello);
+    let fetch = |name: &str| {
+        let script = format!(
+            "import urllib.request\ntry: print(urllib.request.urlopen('http://{name}:{}/x').read().decode())\n\
+             except Exception as error: print('failed:', error)\n",
+            server.port
+        );
+        Reply::call(
+            "bash",
+            json!({ "command": format!("python3 -c \"{script}\""), "write": true }),
+        )
+    };
+    let names = ["localhost", "a.localhost", "b.localhost", "c.localhost"];
+    let replies = names.map(fetch).into_iter().chain([Reply::text("done")]);
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    let allow = format!("security.allow=[\"bash(domain:localhost:{})\"]", server.port);
+    let deny = "security.deny=[\"bash(domain:b.localhost)\"]";
+    let ask = "security.ask=[\"bash(domain:c.localhost)\"]";
+    workspace
+        .run(&["exec", "go", "-c", &allow, "-c", deny, "-c", ask])
+        .output()
+        .assert_code(0);
+    let outlines = sim.outlines();
+    assert!(outlines[1].contains("hello from outside"), "{}", outlines[1]);
+    // Covered by the rule, and let through: this name may not resolve on every machine.
+    assert!(!outlines[2].contains("403"), "{}", outlines[2]);
+    for outline in &outlines[3..5] {
+        assert!(outline.contains("403"), "{outline}");
+    }
+}
+
+/// SAFE-6, SAFE-12: with a rule for its registry a package manager runs; a rule that denies or asks about the
+/// registry prevails.
+#[test]
+fn rules_about_a_registry() {
+    let run = |settings: &[&str]| {
+        let replies = [
+            Reply::call("bash", json!({ "command": "npm install --offline left-pad" })),
+            Reply::text("done"),
+        ];
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+        let mut args = vec!["exec", "go"];
+        args.extend(settings.iter().flat_map(|setting| ["-c", setting]));
+        (workspace.run(&args).output(), sim.outlines())
+    };
+    let allow = "security.allow=[\"bash(domain:npmjs.org)\"]";
+    let (output, _) = run(&[]);
+    output.assert_code(5);
+    let (output, _) = run(&[allow]);
+    output.assert_code(0);
+    let (output, outlines) = run(&[allow, "security.deny=[\"bash(domain:registry.npmjs.org)\"]"]);
+    output.assert_code(0);
+    assert!(
+        outlines[1].contains("the rule `bash(domain:registry.npmjs.org)` forbids this"),
+        "{}",
+        outlines[1]
+    );
+    let (output, _) = run(&[allow, "security.ask=[\"bash(domain:*.npmjs.org)\"]"]);
+    output.assert_code(5);
+    let (output, _) = run(&["security.allow=[\"bash(domain:*)\"]"]);
+    output.assert_code(3).assert_says("a domain is a host name");
+}
+
 /// SAFE-12: a package manager asks for its registry, not for the internet; headless, the call is denied and the
 /// message names the registry.
 #[test]

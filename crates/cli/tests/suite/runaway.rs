@@ -122,6 +122,8 @@ fn a_fork_bomb_ends() {
             Reply::call("bash", bomb),
             call(again),
             call(again),
+            call(again),
+            call(again),
             Reply::text("done"),
         ];
         let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
@@ -133,8 +135,11 @@ fn a_fork_bomb_ends() {
         assert!(!output.stderr.contains("panicked"), "{output}");
         let ended = eventually(Duration::from_secs(5), || processes_with(&mark).is_empty());
         assert!(ended, "{tail}: {:?}", processes_with(&mark));
-        // A bomb that its shell left behind may end with the next command, which then fails.
+        // A bomb that its shell left behind may end with one of the next commands, which then fails.
         let results = results(&sim);
-        assert!(results[2].starts_with("goes on"), "{tail}: {results:?}");
+        let failed = results[1..]
+            .iter()
+            .filter(|result| !result.starts_with("goes on"));
+        assert!(failed.count() <= 1, "{tail}: {results:?}");
     }
 }

@@ -124,7 +124,7 @@ fn parts(proposal: &Proposal) -> BTreeSet<String> {
         .map(|subject| match subject {
             Subject::Command(text) | Subject::Spelling(text) => format!("command {text}"),
             Subject::Path(text) => format!("path {text}"),
-            Subject::Host(text) => format!("host {text}"),
+            Subject::Host(text) | Subject::Reached(text) => format!("host {text}"),
         })
         .collect();
     if parts.is_empty() {

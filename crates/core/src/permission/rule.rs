@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use super::{Escalation, Proposal, Subject};
 
+/// Start of a pattern for hosts.
+const DOMAIN: &str = "domain:";
+
 /// A pattern over calls, such as `bash(git *)`, `write_file(src/**)` or `fetch(domain:example.com)`. An
 /// allowing rule covers access beyond the sandbox only if it names it: `bash(npm *, network)`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -56,11 +59,17 @@ impl FromStr for Rule {
         if pattern.is_some_and(|pattern| pattern.trim().is_empty()) {
             return Err(error("the pattern is empty"));
         }
-        Ok(Self {
+        let rule = Self {
             tool: tool.to_owned(),
             pattern: pattern.map(str::to_owned),
             reach,
-        })
+        };
+        match rule.domain() {
+            Some(domain) if !is_name(domain) => Err(error(
+                "a domain is a host name such as `example.com`, which includes the names below it",
+            )),
+            _ => Ok(rule),
+        }
     }
 }
 
@@ -97,6 +106,11 @@ impl Rule {
             .is_none_or(|pattern| pattern == "*" || pattern == "**")
     }
 
+    /// Returns the domain of a rule such as `bash(domain:example.com)`.
+    pub fn domain(&self) -> Option<&str> {
+        self.pattern.as_deref().and_then(domain)
+    }
+
     /// Returns true if the rule applies to this tool at all.
     pub fn names(&self, tool: &str) -> bool {
         glob(&self.tool, tool, Star::Anything)
@@ -119,7 +133,7 @@ impl Rule {
                 let is_absolute = |text: &str| text.starts_with('/');
                 !is_absolute(path) || self.pattern.as_deref().is_some_and(is_absolute)
             }
-            Subject::Command(_) | Subject::Spelling(_) | Subject::Host(_) => false,
+            Subject::Command(_) | Subject::Spelling(_) | Subject::Host(_) | Subject::Reached(_) => false,
         };
         self.fits(subject) && (named || self.reach.includes(needed))
     }
@@ -132,7 +146,7 @@ impl Rule {
     /// Creates a rule that allows exactly this part of a call, with this access.
     pub(super) fn exactly(tool: &str, subject: &Subject, reach: Escalation) -> Self {
         let (pattern, reach) = match subject {
-            Subject::Host(host) => (format!("domain:{host}"), Escalation::default()),
+            Subject::Host(host) | Subject::Reached(host) => (format!("domain:{host}"), Escalation::default()),
             Subject::Path(path) => (path.clone(), Escalation::default()),
             Subject::Command(text) | Subject::Spelling(text) => (text.clone(), reach),
         };
@@ -158,7 +172,7 @@ impl Rule {
         match subject {
             Subject::Command(text) | Subject::Spelling(text) => fits_command(pattern, text),
             Subject::Path(path) => fits_path(pattern, path),
-            Subject::Host(host) => fits_host(pattern, host),
+            Subject::Host(host) | Subject::Reached(host) => fits_host(pattern, host),
         }
     }
 }
@@ -181,12 +195,25 @@ fn fits_path(pattern: &str, path: &str) -> bool {
     folder || glob(&pattern, &path, Star::Segment)
 }
 
+/// Returns the domain of a pattern for hosts. `*.example.com` means the same as `example.com`.
+fn domain(pattern: &str) -> Option<&str> {
+    let name = pattern.strip_prefix(DOMAIN)?.trim();
+    Some(name.strip_prefix("*.").unwrap_or(name))
+}
+
+/// Returns true for a host name, possibly with a port.
+fn is_name(domain: &str) -> bool {
+    let (name, port) = domain.split_once(':').unwrap_or((domain, "443"));
+    let is_letter = |letter: char| letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+    !name.is_empty() && name.chars().all(is_letter) && port.parse::<u16>().is_ok()
+}
+
 /// `domain:example.com` matches the host and its subdomains.
 fn fits_host(pattern: &str, host: &str) -> bool {
-    let Some(domain) = pattern.strip_prefix("domain:") else {
+    let Some(domain) = domain(pattern) else {
         return false;
     };
-    let (domain, host) = (domain.trim().to_ascii_lowercase(), host.to_ascii_lowercase());
+    let (domain, host) = (domain.to_ascii_lowercase(), host.to_ascii_lowercase());
     host == domain || host.strip_suffix(&domain).is_some_and(|rest| rest.ends_with('.'))
 }
 

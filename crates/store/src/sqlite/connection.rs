@@ -13,7 +13,7 @@ use super::failure::told;
 use super::schema;
 
 /// Maximum time to wait for a writer in another process.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Start of the name of a database that is being created.
 const NEW: &str = ".windlass-new-";

@@ -1,32 +1,40 @@
-//! The only thread that writes.
+//! The only connection that writes. Work runs on the caller's thread if nobody else writes, because waking
+//! another thread takes longer than a small write, and otherwise on a thread that writes it in groups.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::hooks::Wal;
 use tokio::sync::oneshot;
 use windlass_core::log::{Durability, LogError};
 
-use super::connection::execute;
+use super::connection::{PATIENCE, execute};
 use super::failure::told;
 
 /// Maximum number of writes in one transaction.
 const GROUP: usize = 256;
 
+/// Pages of the log after which it is checkpointed into the file.
+const CHECKPOINT: usize = 1000;
+
 /// A log of fewer bytes is left for the next process: reading it costs that process less than checkpointing
 /// it costs us, and it saves creating a new log, which would have to be synced before anything is written.
 const LITTLE: u64 = 1 << 20;
 
-/// Sends work to the thread. Dropping the last handle ends the thread, closes the database and waits for
-/// both; SQLite then checkpoints its log into the file if it has grown.
+/// Runs work. Dropping the last handle ends the thread, closes the database and waits for both; SQLite then
+/// checkpoints its log into the file if it has grown.
 #[derive(Clone)]
 pub(super) struct Writer(Arc<Thread>);
 
 struct Thread {
     jobs: Option<Sender<Job>>,
     handle: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
 }
 
 impl Drop for Thread {
@@ -36,6 +44,23 @@ impl Drop for Thread {
             let _ = handle.join();
         }
     }
+}
+
+/// The connection, shared by the thread and the callers that find it free.
+#[derive(Default)]
+struct Shared {
+    /// `None` before the database is open.
+    database: Mutex<Option<Database>>,
+    /// Number of jobs that were sent to the thread and are not done.
+    queued: AtomicUsize,
+}
+
+struct Database {
+    connection: Connection,
+    /// Durability of the writes that the connection is set to.
+    synced: Durability,
+    /// Pages in the log.
+    pages: Arc<AtomicUsize>,
 }
 
 /// State of a database that is being opened, for callers that must wait for it.
@@ -63,7 +88,13 @@ impl Opening {
     }
 }
 
-struct Job {
+enum Job {
+    Write(Write),
+    /// Moves the log into the file. Nobody waits for it.
+    Checkpoint,
+}
+
+struct Write {
     durability: Durability,
     work: Work,
 }
@@ -87,12 +118,16 @@ impl Writer {
     ) -> Result<(Self, Arc<Opening>), LogError> {
         let (jobs, queue) = channel();
         let opening = Arc::new(Opening::default());
-        let opened = Arc::clone(&opening);
+        let shared = Arc::new(Shared::default());
+        let (opened, writes) = (Arc::clone(&opening), Arc::clone(&shared));
         let work = move || {
-            let connection = open();
-            opened.end(connection.as_ref().map(drop).map_err(Clone::clone));
-            if let Ok(connection) = connection {
-                write(&connection, &queue);
+            let database = open().and_then(Database::new);
+            let result = database.as_ref().map(drop).map_err(Clone::clone);
+            *writes.lock() = database.ok();
+            let is_open = result.is_ok();
+            opened.end(result);
+            if is_open {
+                writes.serve(&queue);
             }
         };
         let handle = std::thread::Builder::new()
@@ -102,6 +137,7 @@ impl Writer {
         let thread = Thread {
             jobs: Some(jobs),
             handle: Some(handle),
+            shared,
         };
         Ok((Self(Arc::new(thread)), opening))
     }
@@ -131,11 +167,19 @@ impl Writer {
                 tell: Box::new(tell),
             }
         };
-        let job = Job {
+        let write = Write {
             durability,
             work: Box::new(work),
         };
-        let sent = self.0.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        let sent = match self.0.shared.try_now(write) {
+            Ok(is_long) => {
+                if is_long {
+                    self.send(Job::Checkpoint);
+                }
+                true
+            }
+            Err(write) => self.send(Job::Write(write)),
+        };
         async move {
             let gone = || LogError::Failed("the store has stopped".to_owned());
             if !sent {
@@ -143,6 +187,12 @@ impl Writer {
             }
             receiver.await.map_err(|_| gone())?
         }
+    }
+
+    /// Sends a job to the thread. Returns false if the thread has ended.
+    fn send(&self, job: Job) -> bool {
+        self.0.shared.queued.fetch_add(1, Ordering::AcqRel);
+        self.0.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok())
     }
 }
 
@@ -154,66 +204,166 @@ pub(super) fn touch(connection: &Connection) -> Result<(), LogError> {
         .map_err(told)
 }
 
-fn write(connection: &Connection, queue: &Receiver<Job>) {
-    let mut synced = Durability::Process;
-    while let Ok(first) = queue.recv() {
-        let mut group = vec![first];
-        while group.len() < GROUP
-            && let Ok(next) = queue.try_recv()
-        {
-            group.push(next);
-        }
-        let wanted = match group.iter().any(|job| job.durability == Durability::Disk) {
-            true => Durability::Disk,
-            false => Durability::Process,
-        };
-        if wanted != synced {
-            let word = if wanted == Durability::Disk {
-                "FULL"
-            } else {
-                "NORMAL"
-            };
-            if connection.pragma_update(None, "synchronous", word).is_ok() {
-                synced = wanted;
-            }
-        }
-        transact(connection, group);
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Option<Database>> {
+        self.database.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    let log = connection.path().map(|path| format!("{path}-wal"));
-    let size = log
-        .and_then(|log| std::fs::metadata(log).ok())
-        .map(|data| data.len());
-    if size.is_some_and(|size| size < LITTLE) {
-        let _ = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+
+    /// Runs work at once if nobody writes or waits to write, in this process or another. Work that has to wait
+    /// for the disk is left to the thread. Returns true if the log has become long.
+    fn try_now(&self, write: Write) -> Result<bool, Write> {
+        if write.durability != Durability::Process || self.queued.load(Ordering::Acquire) > 0 {
+            return Err(write);
+        }
+        let mut guard = match self.database.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(write),
+        };
+        let Some(database) = guard.as_mut() else {
+            return Err(write);
+        };
+        if database.set(Durability::Process).is_err() || database.begin(Duration::ZERO).is_err() {
+            return Err(write);
+        }
+        database.transact(vec![write]);
+        Ok(database.pages.load(Ordering::Relaxed) >= CHECKPOINT)
+    }
+
+    /// Does the jobs of a queue until it ends, and closes the database.
+    fn serve(&self, queue: &Receiver<Job>) {
+        while let Ok(first) = queue.recv() {
+            let mut group = vec![first];
+            while group.len() < GROUP
+                && let Ok(next) = queue.try_recv()
+            {
+                group.push(next);
+            }
+            let count = group.len();
+            let writes = group.into_iter().filter_map(|job| match job {
+                Job::Write(write) => Some(write),
+                Job::Checkpoint => None,
+            });
+            if let Some(database) = self.lock().as_mut() {
+                database.write_all(writes.collect());
+                if database.pages.load(Ordering::Relaxed) >= CHECKPOINT {
+                    database.checkpoint();
+                }
+            }
+            self.queued.fetch_sub(count, Ordering::AcqRel);
+        }
+        if let Some(database) = self.lock().take() {
+            database.close();
+        }
     }
 }
 
-fn transact(connection: &Connection, group: Vec<Job>) {
-    if let Err(error) = control(connection, "BEGIN IMMEDIATE") {
-        for job in group {
-            ((job.work)(connection, Scope::Alone).tell)(Err(error.clone()));
+impl Database {
+    fn new(mut connection: Connection) -> Result<Self, LogError> {
+        let pages = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&pages);
+        // Instead of SQLite's own checkpoints, which would delay the write that reaches the limit.
+        let count = move |_: &mut Wal, pages| {
+            counter.store(usize::try_from(pages).unwrap_or_default(), Ordering::Relaxed);
+            Ok(())
+        };
+        connection.wal_hook(Some(count)).map_err(told)?;
+        Ok(Self {
+            connection,
+            synced: Durability::Process,
+            pages,
+        })
+    }
+
+    /// Sets the durability of the following transactions.
+    fn set(&mut self, wanted: Durability) -> Result<(), LogError> {
+        if wanted != self.synced {
+            let word = match wanted {
+                Durability::Disk => "FULL",
+                Durability::Process => "NORMAL",
+            };
+            self.connection
+                .pragma_update(None, "synchronous", word)
+                .map_err(told)?;
+            self.synced = wanted;
         }
-        return;
+        Ok(())
     }
-    let scope = match group.len() {
-        1 => Scope::Alone,
-        _ => Scope::Shared,
-    };
-    let done: Vec<Done> = group
-        .into_iter()
-        .map(|job| (job.work)(connection, scope))
-        .collect();
-    // Work that is alone has no savepoint to go back to.
-    let is_void = matches!(scope, Scope::Alone) && done.iter().any(|done| !done.succeeded);
-    let committed = match is_void {
-        true => Ok(()),
-        false => control(connection, "COMMIT"),
-    };
-    if is_void || committed.is_err() {
-        let _ = control(connection, "ROLLBACK");
+
+    /// Begins a transaction, waiting this long for a writer in another process.
+    fn begin(&self, patience: Duration) -> Result<(), LogError> {
+        self.connection.busy_timeout(patience).map_err(told)?;
+        let begun = control(&self.connection, "BEGIN IMMEDIATE");
+        self.connection.busy_timeout(PATIENCE).map_err(told)?;
+        begun
     }
-    for done in done {
-        (done.tell)(committed.clone());
+
+    fn write_all(&mut self, group: Vec<Write>) {
+        if group.is_empty() {
+            return;
+        }
+        let wanted = match group.iter().any(|write| write.durability == Durability::Disk) {
+            true => Durability::Disk,
+            false => Durability::Process,
+        };
+        // Without success the writes are as durable as the ones before.
+        let _ = self.set(wanted);
+        match self.begin(PATIENCE) {
+            Ok(()) => self.transact(group),
+            Err(error) => {
+                for write in group {
+                    ((write.work)(&self.connection, Scope::Alone).tell)(Err(error.clone()));
+                }
+            }
+        }
+    }
+
+    /// Runs work in the transaction that has begun, and ends it.
+    fn transact(&self, group: Vec<Write>) {
+        let connection = &self.connection;
+        let scope = match group.len() {
+            1 => Scope::Alone,
+            _ => Scope::Shared,
+        };
+        let done: Vec<Done> = group
+            .into_iter()
+            .map(|write| (write.work)(connection, scope))
+            .collect();
+        // Work that is alone has no savepoint to go back to.
+        let is_void = matches!(scope, Scope::Alone) && done.iter().any(|done| !done.succeeded);
+        let committed = match is_void {
+            true => Ok(()),
+            false => control(connection, "COMMIT"),
+        };
+        if is_void || committed.is_err() {
+            let _ = control(connection, "ROLLBACK");
+        }
+        for done in done {
+            (done.tell)(committed.clone());
+        }
+    }
+
+    /// Moves as much of the log into the file as its readers allow.
+    fn checkpoint(&self) {
+        let moved = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        // After a failure the next write asks again.
+        if moved.is_ok() {
+            self.pages.store(0, Ordering::Relaxed);
+        }
+    }
+
+    fn close(self) {
+        let log = self.connection.path().map(|path| format!("{path}-wal"));
+        let size = log
+            .and_then(|log| std::fs::metadata(log).ok())
+            .map(|data| data.len());
+        if size.is_some_and(|size| size < LITTLE) {
+            let _ = self
+                .connection
+                .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true);
+        }
     }
 }
 
