@@ -244,6 +244,9 @@ impl Bash {
             .ok_or_else(|| ToolError::Permanent("Neither bash nor sh was found on PATH.".to_owned()))?;
         let arguments = shell.arguments(&input.command);
         let mut env = execution.env.clone();
+        // Without it, bash looks for the user's entry in a file that the sandbox denies, and then everywhere else.
+        env.entry("SHELL".to_owned())
+            .or_insert_with(|| shell.program.to_string_lossy().into_owned());
         if access.reads_only {
             reading_environment(&mut env);
         }

@@ -18,6 +18,9 @@ use super::{agents, books, goals, lease};
 /// Maximum number of bytes of a message that can be searched.
 const MAX_SAID: usize = 200_000;
 
+/// Maximum age in milliseconds of a session's time of change during a turn.
+const LAG: i64 = 1000;
+
 /// Writes a batch atomically.
 pub(super) fn append(connection: &Connection, lease: &Lease, batch: &Batch) -> Result<(), LogError> {
     lease::check(connection, lease)?;
@@ -34,12 +37,31 @@ pub(super) fn append(connection: &Connection, lease: &Lease, batch: &Batch) -> R
     }
     if !batch.events.is_empty() {
         let last = batch.first_seq + batch.events.len() as u64 - 1;
-        connection
-            .prepare_cached("UPDATE session SET last_seq = max(last_seq, ?2), updated_at = ?3 WHERE id = ?1")
-            .and_then(|mut update| update.execute(params![id.as_str(), signed(last), signed(batch.time.0)]))
-            .map_err(told)?;
+        execute(
+            connection,
+            "UPDATE session SET last_seq = max(last_seq, ?2) WHERE id = ?1",
+            &[&id.as_str(), &signed(last)],
+        )?;
+        // Two indexes contain the time: within a turn it may lag behind, to write fewer pages.
+        let lag = match batch.events.iter().any(is_milestone) {
+            true => 0,
+            false => LAG,
+        };
+        execute(
+            connection,
+            "UPDATE session SET updated_at = ?2 WHERE id = ?1 AND updated_at + ?3 <= ?2",
+            &[&id.as_str(), &signed(batch.time.0), &lag],
+        )?;
     }
     Ok(())
+}
+
+/// Returns true if sessions are ordered by the time of this event: it begins or ends a turn.
+fn is_milestone(event: &Event) -> bool {
+    match event {
+        Event::Message { message } => message.role == Role::User,
+        event => event.is_terminal(),
+    }
 }
 
 fn insert(
