@@ -357,7 +357,7 @@ impl Exchanges for SqliteStore {
     ) -> Result<bool, LogError> {
         let id = session.clone();
         let work = move |connection: &rusqlite::Connection| exchanges::keep(connection, &id, &new, limit);
-        self.writer.run(Durability::Process, work).await
+        self.writer.run_later(work).await
     }
 
     async fn exchanges(&self, session: &SessionId) -> Result<Vec<Exchange>, LogError> {

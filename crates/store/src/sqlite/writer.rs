@@ -19,6 +19,9 @@ use super::failure::told;
 /// Maximum number of writes in one transaction.
 const GROUP: usize = 256;
 
+/// Time that a deferred write waits for another transaction.
+const DEFERRAL: Duration = Duration::from_millis(10);
+
 /// Pages of the log after which it is checkpointed into the file.
 const CHECKPOINT: usize = 1000;
 
@@ -51,8 +54,10 @@ impl Drop for Thread {
 struct Shared {
     /// `None` before the database is open.
     database: Mutex<Option<Database>>,
-    /// Number of jobs that were sent to the thread and are not done.
+    /// Number of writes that were sent to the thread and are not done.
     queued: AtomicUsize,
+    /// Writes that wait for the next transaction.
+    deferred: Mutex<Vec<Write>>,
 }
 
 struct Database {
@@ -90,6 +95,8 @@ impl Opening {
 
 enum Job {
     Write(Write),
+    /// Runs deferred writes soon.
+    Deferred,
     /// Moves the log into the file. Nobody waits for it.
     Checkpoint,
 }
@@ -149,6 +156,68 @@ impl Writer {
         durability: Durability,
         work: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
     ) -> impl Future<Output = Result<T, LogError>> + Send + 'static {
+        let (write, told) = Write::new(durability, work);
+        let sent = match self.0.shared.try_now(write) {
+            Ok(is_long) => {
+                if is_long {
+                    self.send(Job::Checkpoint);
+                }
+                true
+            }
+            Err(write) => {
+                self.0.shared.queued.fetch_add(1, Ordering::AcqRel);
+                self.send(Job::Write(write))
+            }
+        };
+        told.wait(sent)
+    }
+
+    /// Like [`Self::run`], for work that nobody waits for: it becomes part of the next transaction if there is one
+    /// soon, because a page that two writes change is written once then.
+    pub(super) fn run_later<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
+    ) -> impl Future<Output = Result<T, LogError>> + Send + 'static {
+        let (write, told) = Write::new(Durability::Process, work);
+        let is_first = {
+            let mut deferred = self.0.shared.deferred();
+            deferred.push(write);
+            deferred.len() == 1
+        };
+        let sent = !is_first || self.send(Job::Deferred);
+        if !sent {
+            self.0.shared.deferred().clear();
+        }
+        told.wait(sent)
+    }
+
+    /// Sends a job to the thread. Returns false if the thread has ended.
+    fn send(&self, job: Job) -> bool {
+        self.0.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok())
+    }
+}
+
+/// The result of work, once it is committed.
+struct Told<T>(oneshot::Receiver<Result<T, LogError>>);
+
+impl<T: Send + 'static> Told<T> {
+    /// Waits for the result if the work was sent to somebody.
+    fn wait(self, sent: bool) -> impl Future<Output = Result<T, LogError>> + Send + 'static {
+        async move {
+            let gone = || LogError::Failed("the store has stopped".to_owned());
+            if !sent {
+                return Err(gone());
+            }
+            self.0.await.map_err(|_| gone())?
+        }
+    }
+}
+
+impl Write {
+    fn new<T: Send + 'static>(
+        durability: Durability,
+        work: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
+    ) -> (Self, Told<T>) {
         let (sender, receiver) = oneshot::channel();
         let work = move |connection: &Connection, scope: Scope| -> Done {
             // Without a transaction nothing may be written; the reason there is none is reported below.
@@ -167,32 +236,11 @@ impl Writer {
                 tell: Box::new(tell),
             }
         };
-        let write = Write {
+        let write = Self {
             durability,
             work: Box::new(work),
         };
-        let sent = match self.0.shared.try_now(write) {
-            Ok(is_long) => {
-                if is_long {
-                    self.send(Job::Checkpoint);
-                }
-                true
-            }
-            Err(write) => self.send(Job::Write(write)),
-        };
-        async move {
-            let gone = || LogError::Failed("the store has stopped".to_owned());
-            if !sent {
-                return Err(gone());
-            }
-            receiver.await.map_err(|_| gone())?
-        }
-    }
-
-    /// Sends a job to the thread. Returns false if the thread has ended.
-    fn send(&self, job: Job) -> bool {
-        self.0.shared.queued.fetch_add(1, Ordering::AcqRel);
-        self.0.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok())
+        (write, Told(receiver))
     }
 }
 
@@ -207,6 +255,10 @@ pub(super) fn touch(connection: &Connection) -> Result<(), LogError> {
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Option<Database>> {
         self.database.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn deferred(&self) -> MutexGuard<'_, Vec<Write>> {
+        self.deferred.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs work at once if nobody writes or waits to write, in this process or another. Work that has to wait
@@ -226,34 +278,47 @@ impl Shared {
         if database.set(Durability::Process).is_err() || database.begin(Duration::ZERO).is_err() {
             return Err(write);
         }
-        database.transact(vec![write]);
+        let mut group = std::mem::take(&mut *self.deferred());
+        group.push(write);
+        database.transact(group);
         Ok(database.pages.load(Ordering::Relaxed) >= CHECKPOINT)
     }
 
     /// Does the jobs of a queue until it ends, and closes the database.
     fn serve(&self, queue: &Receiver<Job>) {
         while let Ok(first) = queue.recv() {
-            let mut group = vec![first];
-            while group.len() < GROUP
+            let mut jobs = vec![first];
+            if matches!(jobs.first(), Some(Job::Deferred)) {
+                jobs.extend(queue.recv_timeout(DEFERRAL));
+            }
+            while jobs.len() < GROUP
                 && let Ok(next) = queue.try_recv()
             {
-                group.push(next);
+                jobs.push(next);
             }
+            let mut group: Vec<Write> = jobs.into_iter().filter_map(Job::write).collect();
             let count = group.len();
-            let writes = group.into_iter().filter_map(|job| match job {
-                Job::Write(write) => Some(write),
-                Job::Checkpoint => None,
-            });
             if let Some(database) = self.lock().as_mut() {
-                database.write_all(writes.collect());
+                group.splice(0..0, std::mem::take(&mut *self.deferred()));
+                database.write_all(group);
                 if database.pages.load(Ordering::Relaxed) >= CHECKPOINT {
                     database.checkpoint();
                 }
             }
             self.queued.fetch_sub(count, Ordering::AcqRel);
         }
-        if let Some(database) = self.lock().take() {
+        if let Some(mut database) = self.lock().take() {
+            database.write_all(std::mem::take(&mut *self.deferred()));
             database.close();
+        }
+    }
+}
+
+impl Job {
+    fn write(self) -> Option<Write> {
+        match self {
+            Self::Write(write) => Some(write),
+            Self::Deferred | Self::Checkpoint => None,
         }
     }
 }
@@ -424,5 +489,46 @@ mod tests {
         assert!(matches!(refused, Err(LogError::Locked(_))), "{refused:?}");
         other.execute_batch("ROLLBACK").unwrap();
         assert_eq!(writer.run(Durability::Process, touch).await, Ok(()));
+    }
+
+    /// SES-5: deferred work is done with the next write or soon without one, and fails alone.
+    #[tokio::test]
+    async fn deferred_work_is_done() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = Connection::open(folder.path().join("x.db")).unwrap();
+        connection
+            .execute_batch(
+                "PRAGMA journal_mode = wal; CREATE TABLE beat (count INTEGER); INSERT INTO beat VALUES (0)",
+            )
+            .unwrap();
+        let (writer, _) = Writer::start(|| Ok(connection)).unwrap();
+        let count = |connection: &Connection| {
+            connection
+                .query_row("SELECT count FROM beat", [], |row| row.get::<_, i64>(0))
+                .map_err(told)
+        };
+        let failing = |connection: &Connection| {
+            touch(connection)?;
+            Err::<(), _>(LogError::Failed("no".to_owned()))
+        };
+        assert_eq!(writer.run_later(touch).await, Ok(()));
+        let (first, second) = (writer.run_later(touch), writer.run_later(failing));
+        assert_eq!(writer.run(Durability::Process, count).await, Ok(2));
+        assert_eq!(first.await, Ok(()));
+        assert_eq!(second.await, Err(LogError::Failed("no".to_owned())));
+        let last = writer.run_later(touch);
+        drop(writer);
+        assert_eq!(last.await, Ok(()));
+    }
+
+    /// SES-5: without a database, no caller waits forever.
+    #[tokio::test]
+    async fn work_is_refused_without_a_database() {
+        let (writer, opening) = Writer::start(|| Err(LogError::Failed("no".to_owned()))).unwrap();
+        opening.wait().unwrap_err();
+        for _ in 0..3 {
+            writer.run_later(touch).await.unwrap_err();
+            writer.run(Durability::Process, touch).await.unwrap_err();
+        }
     }
 }
