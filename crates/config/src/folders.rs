@@ -267,9 +267,8 @@ impl Project {
     fn has_files(&self) -> bool {
         let folder = self.folder();
         // A dangling link counts: it may have a target tomorrow.
-        PROJECT_FILES
-            .iter()
-            .any(|name| folder.join(name).symlink_metadata().is_ok())
+        let has = |name: &&str| folder.join(name).symlink_metadata().is_ok();
+        folder.is_dir() && PROJECT_FILES.iter().any(|name| has(&name))
     }
 }
 

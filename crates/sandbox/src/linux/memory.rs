@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
@@ -12,10 +13,13 @@ const INTERVAL: Duration = Duration::from_millis(500);
 /// Returns the memory that the processes of this machine share, in bytes: all of it, or the limit of the
 /// control group that this process is in.
 pub(crate) fn machine_memory() -> Option<u64> {
-    let total = field("/proc/meminfo", "MemTotal:")?;
-    let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
-    let limits = groups.lines().filter_map(group_limit);
-    Some(limits.fold(total, u64::min))
+    static MEMORY: OnceLock<Option<u64>> = OnceLock::new();
+    *MEMORY.get_or_init(|| {
+        let total = field("/proc/meminfo", "MemTotal:")?;
+        let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+        let limits = groups.lines().filter_map(group_limit);
+        Some(limits.fold(total, u64::min))
+    })
 }
 
 /// Returns the lowest memory limit of a control group and those above it. `line` is a line of
