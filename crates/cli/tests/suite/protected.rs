@@ -379,7 +379,12 @@ fn a_command_cannot_redirect_git() {
             assert!(!workspace.has(name), "{name}: {attack}");
         }
         let results = results(&sim);
-        assert!(results[0].contains("created commondir"), "{attack}: {results:?}");
+        // Whoever kills the process that watches it may end before the file is noticed.
+        let was_ended = attack.contains(unwatched) && results[0].contains("launcher ended");
+        assert!(
+            results[0].contains("created commondir") || was_ended,
+            "{attack}: {results:?}"
+        );
         assert!(results[1].contains("second"), "{attack}: {results:?}");
     }
 }
