@@ -20,6 +20,7 @@ use windlass_core::clock::SystemClock;
 use self::lines::{Line, Lines, MAX_BYTES};
 use self::view::View;
 use crate::asking::{self, Answers};
+use crate::editor;
 use crate::engine::not_begun;
 use crate::exit::Exit;
 use crate::interactive::Scene;
@@ -298,6 +299,26 @@ impl Channel for Repl {
     async fn status(&mut self, text: &str) -> Result<(), ChannelError> {
         self.shared.view().status(text);
         Ok(())
+    }
+
+    async fn edit(&mut self, text: &str) -> Result<Option<String>, ChannelError> {
+        let Some(editor) = editor::chosen().filter(|_| self.is_typed && std::io::stdout().is_terminal()) else {
+            return Ok(None);
+        };
+        self.shared.view().pause();
+        let lent = self.lines.lend().await;
+        let edited = editor::edit(&editor, text).await;
+        drop(lent);
+        // Ctrl+C in the editor was meant for the editor.
+        self.signals.settled();
+        match edited {
+            Ok(Ok(edited)) => Ok(Some(edited)),
+            Ok(Err(status)) => {
+                let text = format!("the editor `{editor}` failed ({status}); nothing was changed");
+                Err(ChannelError::Turn(text))
+            }
+            Err(error) => Err(ChannelError::Turn(format!("{editor}: {error}"))),
+        }
     }
 
     async fn confirm(&mut self, asking: &Waiting) -> Result<Option<UserReply>, ChannelError> {

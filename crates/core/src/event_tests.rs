@@ -111,6 +111,7 @@ fn samples() -> Vec<Event> {
             before_tokens: 7,
         })),
         work(GoalEvent::GoalTurn { number: 1 }),
+        work(GoalEvent::GoAhead { input: "m1".into() }),
         work(GoalEvent::GoalCheck(CheckRun {
             criterion: Criterion::Command {
                 command: "make".into(),

@@ -5,6 +5,7 @@ pub(crate) mod checking;
 mod claims;
 mod environment;
 mod goal_run;
+mod plan_steps;
 mod session_hooks;
 mod summary;
 mod user_command;

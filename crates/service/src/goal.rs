@@ -7,6 +7,7 @@ pub(crate) mod go_ahead;
 mod hook;
 mod phrase;
 pub(crate) mod plan;
+pub(crate) mod plan_file;
 pub(crate) mod prompt;
 mod pursuit;
 pub(crate) mod supervisor;

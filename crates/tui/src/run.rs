@@ -12,7 +12,7 @@ use tokio::task::{JoinError, JoinHandle};
 use windlass_api::{Backend, Begin, ClientError, Connections, Envelope, EventStream, SessionId, SessionInfo};
 use windlass_core::clock::Clock;
 
-use crate::app::{App, Done, Effect, Frame, Jobs, Ports, Report, Viewport};
+use crate::app::{App, Done, Edited, Effect, Frame, Jobs, Ports, Report, Viewport};
 use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::KeyBindings;
@@ -326,8 +326,8 @@ impl EventLoop {
                         self.app.tell(Tone::Bad, &error.to_string());
                     }
                 }
-                Effect::Edit(text) => {
-                    if let Some(why) = self.edit(&text).await {
+                Effect::Edit { text, then } => {
+                    if let Some(why) = self.edit(&text, &then).await {
                         return Some(why);
                     }
                 }
@@ -374,7 +374,7 @@ impl EventLoop {
 
     /// Hands the terminal to the user's editor. Input and Ctrl+C belong to the editor meanwhile; only a
     /// terminating signal or a hangup interrupts it.
-    async fn edit(&mut self, text: &str) -> Option<Why> {
+    async fn edit(&mut self, text: &str, then: &Edited) -> Option<Why> {
         self.screen.withdraw();
         self.inputs = Inputs::new();
         self.screen.tty.release();
@@ -389,7 +389,7 @@ impl EventLoop {
         self.signals.forget();
         self.inputs = Inputs::new();
         self.came_back();
-        self.app.edited(edited);
+        self.app.edited(then, text, edited);
         if let Err(error) = taken {
             self.app.tell(Tone::Bad, &error.to_string());
         }

@@ -109,7 +109,7 @@ impl Autonomy {
                 });
             }
             GoalEvent::Plan(plan) => self.plan = plan.clone(),
-            GoalEvent::Claim(_) => {}
+            GoalEvent::Claim(_) | GoalEvent::GoAhead { .. } => {}
         }
     }
 
