@@ -239,7 +239,8 @@ fn core_types() -> Vec<&'static str> {
             FailureKind::Provider(ProviderErrorKind::Quota) => {"provider": "quota"},
         ]
         GoalCompletion: [GoalCompletion::Phrase => "phrase"]
-        SessionEvent: [SessionEvent::Goal { text: Some("g".into()) } => {"type": "goal", "text": "g"}]
+        SessionEvent: [SessionEvent::Goal { text: Some("g".into()), explicit: true } =>
+            {"type": "goal", "text": "g", "explicit": true}]
         StepStatus: [StepStatus::Completed => "completed"]
         Waiting: [Waiting::Question { call_id: "c".into(), text: "?".into(), options: vec![] } =>
             {"type": "question", "call_id": "c", "text": "?", "options": []}]

@@ -55,6 +55,18 @@ pub enum GoalEvent {
     Plan(Plan),
 }
 
+/// Effect of later messages on a goal that comes from messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LaterMessages {
+    /// They are added to it.
+    #[default]
+    Extend,
+    /// Each is the new goal.
+    Replace,
+    /// They do not change it.
+    Keep,
+}
+
 /// State of work towards a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

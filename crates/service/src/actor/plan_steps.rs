@@ -135,12 +135,19 @@ impl StepReview {
 fn problem(step: &PlanStep, agent: Option<&AgentRow>, is_one_of_many: bool) -> Option<String> {
     let Some(row) = agent else {
         let is_unknown = is_one_of_many && step.check.is_none();
-        return is_unknown.then(|| format!("No agent named `{}` worked on it. If it is done, say so.", step.id));
+        return is_unknown.then(|| {
+            format!(
+                "No agent named `{}` worked on it. If it is done, say so.",
+                step.id
+            )
+        });
     };
     let title = row.title();
     match row.status.state {
         AgentState::Done => None,
-        state if state.is_active() => Some(format!("Agent {title} still works on it: call `agent_wait` first.")),
+        state if state.is_active() => Some(format!(
+            "Agent {title} still works on it: call `agent_wait` first."
+        )),
         // Its check decides.
         _ if step.check.is_some() => None,
         state => Some(format!("Agent {title} did not finish it: {state}.")),

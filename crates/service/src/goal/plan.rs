@@ -116,7 +116,10 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Flaw> {
             return flaw(Some(index), text);
         }
         if step.title.is_empty() || step.title.chars().count() > LONGEST_TITLE {
-            let text = format!("step `{}` needs a title of at most {LONGEST_TITLE} characters", step.id);
+            let text = format!(
+                "step `{}` needs a title of at most {LONGEST_TITLE} characters",
+                step.id
+            );
             return flaw(Some(index), text);
         }
         if !ids.insert(step.id.as_str()) {
@@ -132,7 +135,10 @@ pub(super) fn validate(plan: &Plan) -> Result<(), Flaw> {
     let Some(path) = cycle(plan) else {
         return Ok(());
     };
-    let index = plan.steps.iter().position(|step| path.contains(&step.id.as_str()));
+    let index = plan
+        .steps
+        .iter()
+        .position(|step| path.contains(&step.id.as_str()));
     let text = format!("the steps depend on each other in a circle: {}", path.join(" → "));
     flaw(index, text)
 }
@@ -184,7 +190,11 @@ pub(crate) fn ready(plan: &Plan) -> Vec<&PlanStep> {
 /// before. None if all are done.
 pub(crate) fn next(plan: &Plan, most: usize, has_failed: impl Fn(&str) -> bool) -> Vec<String> {
     let ready = ready(plan);
-    let fresh: Vec<&PlanStep> = ready.iter().copied().filter(|step| !has_failed(&step.id)).collect();
+    let fresh: Vec<&PlanStep> = ready
+        .iter()
+        .copied()
+        .filter(|step| !has_failed(&step.id))
+        .collect();
     let steps = match fresh.len().min(most) {
         0 | 1 => ready.into_iter().take(1).collect(),
         many => fresh.into_iter().take(many).collect::<Vec<_>>(),

@@ -113,7 +113,9 @@ fn step(item: &str) -> Result<PlanStep, String> {
         "x" | "X" => StepState::Done,
         ">" => StepState::Active,
         other => {
-            return Err(format!("`[{other}]` is no state of a step; expected `[ ]`, `[x]` or `[>]`"));
+            return Err(format!(
+                "`[{other}]` is no state of a step; expected `[ ]`, `[x]` or `[>]`"
+            ));
         }
     };
     let (id, title) = rest.split_once(':').ok_or_else(expected)?;
@@ -190,16 +192,34 @@ mod tests {
     #[test]
     fn mistakes_have_a_line() {
         for (text, words) in [
-            ("# g\n\nsome words", "line 3: expected `- [ ] id: title`, found `some words`"),
-            ("- [ ] a", "line 1: expected `[ ] id: title` in the list item, found `[ ] a`"),
+            (
+                "# g\n\nsome words",
+                "line 3: expected `- [ ] id: title`, found `some words`",
+            ),
+            (
+                "- [ ] a",
+                "line 1: expected `[ ] id: title` in the list item, found `[ ] a`",
+            ),
             ("- a: b", "line 1: expected `[ ] id: title`"),
             ("- [?] a: b", "line 1: `[?]` is no state of a step"),
             ("- [ ] a:", "line 1: step `a` has no title"),
-            ("- [ ] a: b\n  chekc: x", "line 2: `chekc` is not known below step `a`; expected `after"),
+            (
+                "- [ ] a: b\n  chekc: x",
+                "line 2: `chekc` is not known below step `a`; expected `after",
+            ),
             ("- [ ] a: b\n  check:", "line 2: `check` needs a command"),
-            ("- [ ] a: b\n  check: x\n  check: y", "line 3: step `a` has two checks"),
-            ("- [ ] a: b\n\n- [ ] c: d\n  check: x\n  after: e", "line 3: step `c` depends on `e`"),
-            ("- [ ] a: b\n  after: c\n- [ ] c: d\n  after: a", "line 1: the steps depend on each other in a circle"),
+            (
+                "- [ ] a: b\n  check: x\n  check: y",
+                "line 3: step `a` has two checks",
+            ),
+            (
+                "- [ ] a: b\n\n- [ ] c: d\n  check: x\n  after: e",
+                "line 3: step `c` depends on `e`",
+            ),
+            (
+                "- [ ] a: b\n  after: c\n- [ ] c: d\n  after: a",
+                "line 1: the steps depend on each other in a circle",
+            ),
         ] {
             let error = read(text, "").unwrap_err();
             assert!(error.starts_with(words), "{text}: {error}");

@@ -77,7 +77,10 @@ pub(crate) fn steps(plan: &Plan, steps: &[&PlanStep]) -> String {
     for step in steps {
         let _ = write!(text, "- `{}`: {}", step.id, step.title);
         if let Some(check) = &step.check {
-            let _ = write!(text, " (done when `{check}` succeeds; Windlass runs it after your turn)");
+            let _ = write!(
+                text,
+                " (done when `{check}` succeeds; Windlass runs it after your turn)"
+            );
         }
         text.push('\n');
     }

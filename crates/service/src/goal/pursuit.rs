@@ -46,7 +46,13 @@ pub(crate) struct Pursuit {
     waits: u32,
     /// The turn without input that starts or runs.
     own_turn: Option<OwnTurn>,
-    /// Set when a request of the running turn was not answered.
+    answered: UserAnswers,
+}
+
+/// Answers of the user in the running turn.
+#[derive(Debug, Default)]
+struct UserAnswers {
+    /// Set when a request was not answered.
     unanswered: Arc<AtomicBool>,
     /// Input with which the session goes ahead with its plan.
     agreed: Option<MessageId>,
@@ -142,8 +148,7 @@ impl Pursuit {
             blockers: Streak::default(),
             waits: 0,
             own_turn: None,
-            unanswered: Arc::default(),
-            agreed: None,
+            answered: UserAnswers::default(),
         }
     }
 
@@ -172,7 +177,7 @@ impl Pursuit {
         self.goal.apply(event);
         self.autonomy.apply(event);
         if let Event::Session(SessionEvent::Work(GoalEvent::GoAhead { input })) = event {
-            self.agreed = Some(input.clone());
+            self.answered.agreed = Some(input.clone());
         }
     }
 
@@ -188,7 +193,7 @@ impl Pursuit {
 
     /// Returns the id of the input with which the session goes ahead with its plan, once.
     pub(crate) fn take_agreement(&mut self) -> Option<MessageId> {
-        self.agreed.take()
+        self.answered.agreed.take()
     }
 
     /// Announces an input that asks for a plan.
@@ -287,7 +292,7 @@ impl Pursuit {
         let Some(OwnTurn { left }) = self.own_turn else {
             return;
         };
-        self.unanswered.store(false, Ordering::SeqCst);
+        self.answered.unanswered.store(false, Ordering::SeqCst);
         self.provider = Some(Arc::clone(&turn.ports.provider));
         let limit = &mut turn.config.limits.max_cost_usd;
         *limit = match (*limit, left) {
@@ -298,7 +303,7 @@ impl Pursuit {
             approver: Arc::clone(&turn.ports.approver),
             clock: Arc::clone(&turn.ports.clock),
             limit: patience,
-            unanswered: Arc::clone(&self.unanswered),
+            unanswered: Arc::clone(&self.answered.unanswered),
         });
     }
 
@@ -306,7 +311,7 @@ impl Pursuit {
     pub(crate) fn ended(&mut self, outcome: Option<&Outcome>, goals: &Goals) -> After {
         self.own_turn = None;
         let most = goals.autonomy.max_stuck_count;
-        let was_unanswered = self.unanswered.swap(false, Ordering::SeqCst);
+        let was_unanswered = self.answered.unanswered.swap(false, Ordering::SeqCst);
         match outcome {
             Some(Outcome::Canceled) => After::Stopped,
             _ if was_unanswered => After::Stop(
