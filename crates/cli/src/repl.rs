@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
+use tokio::sync::broadcast::Receiver;
 use windlass_api::{
     Answer, Channel, ChannelError, Ended, Envelope, Input, SessionId, UserReply, Waiting, converse,
 };
@@ -91,7 +92,7 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
         let session = scene.session.id.clone();
         let clock = SystemClock::default();
         let conversation = converse(scene.backend.as_ref(), session, &mut repl, &mut interrupt, &clock);
-        shared.show(conversation).await
+        shared.show(conversation, scene.notices.later.subscribe()).await
     };
     let exit = repl.exit(&ended);
     let view = shared.view();
@@ -124,7 +125,7 @@ impl Shared {
     }
 
     /// Runs a conversation, with a spinner while it works.
-    async fn show<T>(&self, conversation: impl Future<Output = T>) -> T {
+    async fn show<T>(&self, conversation: impl Future<Output = T>, mut news: Receiver<String>) -> T {
         let mut heartbeat = tokio::time::interval(BEAT);
         tokio::pin!(conversation);
         loop {
@@ -134,6 +135,7 @@ impl Shared {
                 ended = &mut conversation => return ended,
                 // Flush only when no event is waiting: a flush per event would cost a system call each.
                 () = self.woken.notified() => self.view().flush(),
+                Ok(line) = news.recv() => self.view().status(&line),
                 _ = heartbeat.tick(), if is_working => self.view().tick(),
             }
         }
@@ -302,7 +304,8 @@ impl Channel for Repl {
     }
 
     async fn edit(&mut self, text: &str) -> Result<Option<String>, ChannelError> {
-        let Some(editor) = editor::chosen().filter(|_| self.is_typed && std::io::stdout().is_terminal()) else {
+        let Some(editor) = editor::chosen().filter(|_| self.is_typed && std::io::stdout().is_terminal())
+        else {
             return Ok(None);
         };
         self.shared.view().pause();
