@@ -155,7 +155,8 @@ pub enum NoteKind {
     Bad,
 }
 
-/// Describes an event of work towards a goal for people, in one line; `None` if there is nothing to say. The text
+/// Describes an event of work towards a goal for people; `None` if there is nothing to say. Only a new plan has more
+/// than one line. The text
 /// may contain untrusted text.
 pub fn goal_note(event: &GoalEvent) -> Option<(NoteKind, String)> {
     match event {
@@ -198,9 +199,10 @@ pub fn goal_note(event: &GoalEvent) -> Option<(NoteKind, String)> {
                 let _ = write!(text, "; now {}", active.join(" · "));
             } else if done == 0 {
                 // A new plan, which the user reads.
-                text = named(StepState::Open).fold(format!("Plan: {}", plan.goal), |text, step| {
-                    format!("{text}\n  {step}")
-                });
+                text = format!("Plan: {}", plan.goal.lines().next().unwrap_or_default());
+                for (number, step) in (1..).zip(named(StepState::Open)) {
+                    let _ = write!(text, "\n{number}. {step}");
+                }
                 text.push_str("\n/plan go carries it out, /plan edit changes it.");
             }
             Some((NoteKind::Progress, text))
