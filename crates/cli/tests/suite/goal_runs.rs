@@ -476,7 +476,7 @@ fn an_unreadable_cost_stops_a_goal() {
     let file = workspace.home().join("data/windlass.db");
     // Their sum is more than the database can count.
     let spoil = "INSERT INTO booking (session, time, provider, model, cause, input, output, cache_read, cache_write) \
-                 SELECT session, time, provider, model, cause, 9223372036854775807, 1, 0, 0 FROM booking";
+                 SELECT session, time, provider, model, cause, 9223372036854775807, 1, 0, 0 FROM booking, (VALUES (1), (2))";
     let is_spoiled = || {
         let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
         let database = rusqlite::Connection::open_with_flags(&file, flags);

@@ -95,9 +95,8 @@ fn is_doubted(before: &[Token]) -> bool {
     let ends_clause = |token: &Token| token.tail.contains([',', ';', ':', '—', '–']);
     let clause = before.split(ends_clause).next_back().unwrap_or_default();
     let is_doubt = |token: &Token| DOUBTS.contains(&token.word.as_str()) || token.word.ends_with("n't");
-    let is_count = before
-        .last()
-        .is_some_and(|last| last.word.chars().all(|sign| sign.is_ascii_digit()));
+    let is_number = |word: &str| !word.is_empty() && word.chars().all(|sign| sign.is_ascii_digit());
+    let is_count = before.last().is_some_and(|last| is_number(&last.word));
     clause.iter().any(is_doubt) || is_count
 }
 
