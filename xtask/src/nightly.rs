@@ -40,6 +40,12 @@ const LONG: &[Long] = &[
         variables: &[("WINDLASS_CRASH_RUNS", "2000"), ("WINDLASS_UNDO_KILLS", "200")],
     },
     Long {
+        name: "kills during scheduled jobs",
+        package: "windlass",
+        tests: &["a_killed_daemon_runs_nothing_twice"],
+        variables: &[("WINDLASS_CRASH_RUNS", "1000")],
+    },
+    Long {
         name: "random histories, compacted",
         package: "windlass-core",
         tests: &["compact::"],

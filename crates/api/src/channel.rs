@@ -34,6 +34,11 @@ pub trait Channel: Send {
     /// contain untrusted text.
     async fn status(&mut self, text: &str) -> Result<(), ChannelError>;
 
+    /// Lets the user edit a text. `None` if that is not possible here: the text is shown instead.
+    async fn edit(&mut self, _text: &str) -> Result<Option<String>, ChannelError> {
+        Ok(None)
+    }
+
     /// Asks the user for the answer that a turn waits for. `None` stops the turn. The future is dropped if
     /// the turn stops first.
     async fn confirm(&mut self, asking: &Waiting) -> Result<Option<UserReply>, ChannelError>;
@@ -167,7 +172,10 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
                 self.said(text).await?;
             }
             Follow::Submit(parts) => return self.submit(parts).await,
-            Follow::Edit(line) => self.said(line).await?,
+            Follow::Edit { command, text } => match self.channel.edit(&text).await? {
+                Some(edited) => return Box::pin(self.command(&format!("{command}\n{edited}"))).await,
+                None => self.said(text).await?,
+            },
             Follow::Watch(events) => {
                 let told = if text.is_empty() {
                     Ok(())
@@ -254,7 +262,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         let mut stop = (self.interrupt)();
         let mut silence = self.silence();
         let mut told = None;
-        // Work towards a goal has many turns; its events end by themselves.
+        // Work towards a goal has many turns, and a plan that goes ahead has two; their events end by themselves.
         let mut is_work = false;
         loop {
             let next = match select(events.next(), select(&mut stop, &mut silence)).await {
@@ -277,7 +285,9 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
             self.channel.send(&envelope).await?;
             match &envelope.event {
                 Event::Waiting(asking) => self.ask(asking, &mut stop).await?,
-                Event::Session(SessionEvent::Work(GoalEvent::GoalState { .. })) => is_work = true,
+                Event::Session(SessionEvent::Work(
+                    GoalEvent::GoalState { .. } | GoalEvent::GoAhead { .. },
+                )) => is_work = true,
                 event if event.is_terminal() && !is_work => return Ok(()),
                 _ => {}
             }

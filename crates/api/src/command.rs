@@ -73,8 +73,13 @@ pub enum Follow {
     /// Show these events of a running operation. In JSON it has no data: the events are sent separately, and
     /// a deserialized stream is empty.
     Watch(#[serde(skip)] EventStream),
-    /// Let the user edit this command before it is sent. A front end that cannot do so shows it.
-    Edit(String),
+    /// Let the user edit a text, and send it after the command. A front end that cannot do so shows the text.
+    Edit {
+        /// Command that takes the edited text.
+        command: String,
+        /// The text as it is now.
+        text: String,
+    },
     /// Exit.
     Leave,
 }

@@ -155,11 +155,12 @@ pub enum NoteKind {
     Bad,
 }
 
-/// Describes an event of work towards a goal for people, in one line; `None` if there is nothing to say. The text
+/// Describes an event of work towards a goal for people; `None` if there is nothing to say. Only a new plan has more
+/// than one line. The text
 /// may contain untrusted text.
 pub fn goal_note(event: &GoalEvent) -> Option<(NoteKind, String)> {
     match event {
-        GoalEvent::GoalRun(_) => None,
+        GoalEvent::GoalRun(_) | GoalEvent::GoAhead { .. } => None,
         GoalEvent::GoalTurn { number } => Some((NoteKind::Progress, format!("Goal: turn {number}"))),
         GoalEvent::GoalCheck(check) => Some(match (check.passed, check.evidence.exit_code) {
             (true, _) => (NoteKind::Good, format!("Check passed: {}", check.criterion)),
@@ -188,13 +189,22 @@ pub fn goal_note(event: &GoalEvent) -> Option<(NoteKind, String)> {
                 .iter()
                 .filter(|step| step.status == StepState::Done)
                 .count();
-            let active = plan.steps.iter().find(|step| step.status == StepState::Active);
-            let now = active.map(|step| format!("; now {}: {}", step.id, step.title));
-            let text = format!(
-                "Plan: {done} of {} steps done{}",
-                plan.steps.len(),
-                now.unwrap_or_default()
-            );
+            let named = |state: StepState| {
+                let steps = plan.steps.iter().filter(move |step| step.status == state);
+                steps.map(|step| format!("{}: {}", step.id, step.title))
+            };
+            let active: Vec<String> = named(StepState::Active).collect();
+            let mut text = format!("Plan: {done} of {} steps done", plan.steps.len());
+            if !active.is_empty() {
+                let _ = write!(text, "; now {}", active.join(" · "));
+            } else if done == 0 {
+                // A new plan, which the user reads.
+                text = format!("Plan: {}", plan.goal.lines().next().unwrap_or_default());
+                for (number, step) in (1..).zip(named(StepState::Open)) {
+                    let _ = write!(text, "\n{number}. {step}");
+                }
+                text.push_str("\n/plan go carries it out, /plan edit changes it.");
+            }
             Some((NoteKind::Progress, text))
         }
     }

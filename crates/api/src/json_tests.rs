@@ -167,7 +167,8 @@ fn replies() -> Vec<&'static str> {
             Follow::Submit(vec![part()]) => {"type": "submit", "data": [{"type": "text", "data": {"text": "hi"}}]},
             Follow::Session(Box::new(info())) => {"type": "session", "data": (info_json())},
             Follow::Watch(EventStream::default()) => {"type": "watch"},
-            Follow::Edit("/plan set {}".into()) => {"type": "edit", "data": "/plan set {}"},
+            Follow::Edit { command: "/plan set".into(), text: "- [ ] a: b".into() } =>
+                {"type": "edit", "data": {"command": "/plan set", "text": "- [ ] a: b"}},
             Follow::Leave => {"type": "leave"},
         ]
         Offer: [
@@ -238,7 +239,8 @@ fn core_types() -> Vec<&'static str> {
             FailureKind::Provider(ProviderErrorKind::Quota) => {"provider": "quota"},
         ]
         GoalCompletion: [GoalCompletion::Phrase => "phrase"]
-        SessionEvent: [SessionEvent::Goal { text: Some("g".into()) } => {"type": "goal", "text": "g"}]
+        SessionEvent: [SessionEvent::Goal { text: Some("g".into()), explicit: true } =>
+            {"type": "goal", "text": "g", "explicit": true}]
         StepStatus: [StepStatus::Completed => "completed"]
         Waiting: [Waiting::Question { call_id: "c".into(), text: "?".into(), options: vec![] } =>
             {"type": "question", "call_id": "c", "text": "?", "options": []}]
@@ -346,6 +348,7 @@ fn goal_types() -> Vec<&'static str> {
         ]
         GoalEvent: [
             GoalEvent::GoalTurn { number: 2 } => {"type": "goal_turn", "number": 2},
+            GoalEvent::GoAhead { input: "m1".into() } => {"type": "go_ahead", "input": "m1"},
             GoalEvent::GoalState {
                 state: GoalState::Paused,
                 reason: Some(GoalStop::User),

@@ -109,6 +109,9 @@ fn ports(store: Arc<dyn Store>, given: Given, tell: Tell) -> SchedulerPorts {
     }
 }
 
+/// Lines about things beside the session, for the front end.
+pub(crate) type News = tokio::sync::broadcast::Sender<String>;
+
 /// Stops the scheduler at the first signal.
 fn stop_on_signals() -> CancellationToken {
     let stop = CancellationToken::new();
@@ -193,14 +196,17 @@ pub(crate) struct InSession {
 
 impl InSession {
     /// Starts the scheduler in the background. The session's own options do not apply to jobs.
-    pub(crate) fn start(store: &Arc<dyn Store>, options: &SettingsOptions) -> Option<Self> {
+    pub(crate) fn start(store: &Arc<dyn Store>, options: &SettingsOptions, news: &News) -> Option<Self> {
         let stop = CancellationToken::new();
         let jobs = JobSet::new(context().ok()?);
         let given = Given {
             config: options.config.clone(),
             ..Given::default()
         };
-        let ports = ports(Arc::clone(store), given, Arc::new(|_| {}));
+        let news = news.clone();
+        // Nobody may listen, at the start and at the end.
+        let told: Tell = Arc::new(move |line| drop(news.send(format!("scheduled job {line}"))));
+        let ports = ports(Arc::clone(store), given, told);
         let (clock, begun) = (Arc::clone(&ports.clock), stop.clone());
         let task = tokio::spawn(async move {
             tokio::select! {

@@ -306,24 +306,25 @@ impl Runner<'_> {
         submitted
     }
 
-    /// Prints events up to the terminal one. A signal or a closed output cancels the turn.
+    /// Prints the events of a turn to their end. A signal or a closed output cancels the turn.
     async fn watch(&mut self, mut events: EventStream) -> Outcome {
         let mut ended_by_tool = false;
+        let mut last = None;
         while let Some(envelope) = self.next(&mut events).await {
             if let Event::ToolResult { name, is_error, .. } = &envelope.event {
                 ended_by_tool = name == "done" && !is_error;
             }
             if envelope.event.is_terminal() {
                 let outcome = Outcome::of(&envelope.event, self.signals.exit());
-                return Outcome {
+                last = Some(Outcome {
                     exit: self.exit(outcome.exit),
                     done: ended_by_tool,
                     ..outcome
-                };
+                });
             }
         }
         let text = "the event stream ended before the turn did".to_owned();
-        Outcome::failed(Exit::Failed, "lost", text, None)
+        last.unwrap_or_else(|| Outcome::failed(Exit::Failed, "lost", text, None))
     }
 
     /// Returns the exit code, unless the output was closed.

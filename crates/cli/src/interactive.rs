@@ -9,7 +9,7 @@ use windlass_core::log::Preferences;
 use windlass_service::{ModelSwitch, Service};
 
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
-use crate::cron::InSession;
+use crate::cron::{InSession, News};
 use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exec::flags;
 use crate::exit::Exit;
@@ -26,6 +26,8 @@ use windlass_host::connect::{SIM, choose};
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 
+/// Number of lines that a front end may be late.
+const NEWS: usize = 64;
 /// Notice when no key was found and the simulated model is used.
 const NO_KEY: &str = "no API key found: using the simulated model. /connect sets up a real one";
 
@@ -74,8 +76,9 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let store = Arc::clone(&keeper.store);
     let engine = Engine::start(&settings, &lines.models, plan, keeper).await?;
     // A session that is not saved has a store of its own, without the slots of jobs.
+    let news = News::new(NEWS);
     let jobs = keeps
-        .then(|| InSession::start(&store, &options.settings))
+        .then(|| InSession::start(&store, &options.settings, &news))
         .flatten();
     let scene = Scene {
         backend: &engine.backend,
@@ -85,7 +88,10 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         models: &lines.models,
         connections: &engine.connections,
         preferences: &preferences,
-        notices: &notices,
+        notices: Notices {
+            first: &notices,
+            later: &news,
+        },
         style,
         is_plain,
         is_somebody_there,
@@ -108,6 +114,14 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     Ok(spoken.exit)
 }
 
+/// Lines for the user that are not part of a session.
+pub(crate) struct Notices<'a> {
+    /// Shown first.
+    pub(crate) first: &'a [String],
+    /// Shown when they come.
+    pub(crate) later: &'a News,
+}
+
 /// Everything a front end works with.
 pub(crate) struct Scene<'a> {
     pub(crate) backend: &'a Arc<Service>,
@@ -119,8 +133,7 @@ pub(crate) struct Scene<'a> {
     pub(crate) connections: &'a Arc<dyn Connections>,
     /// Store of small choices.
     pub(crate) preferences: &'a Arc<dyn Preferences>,
-    /// Notices to show first.
-    pub(crate) notices: &'a [String],
+    pub(crate) notices: Notices<'a>,
     pub(crate) style: Style,
     /// True for plain line-by-line output, without redrawing.
     pub(crate) is_plain: bool,
@@ -148,7 +161,7 @@ fn greet(scene: &Scene<'_>) {
     if let Some(past) = scene.past {
         style.note(&format!("resuming {}", session_choice::line(past)));
     }
-    for notice in scene.notices {
+    for notice in scene.notices.first {
         style.note(notice);
     }
     if scene.is_somebody_there {

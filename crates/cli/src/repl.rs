@@ -12,6 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt;
 use tokio::sync::Notify;
+use tokio::sync::broadcast::Receiver;
 use windlass_api::{
     Answer, Channel, ChannelError, Ended, Envelope, Input, SessionId, UserReply, Waiting, converse,
 };
@@ -20,6 +21,7 @@ use windlass_core::clock::SystemClock;
 use self::lines::{Line, Lines, MAX_BYTES};
 use self::view::View;
 use crate::asking::{self, Answers};
+use crate::editor;
 use crate::engine::not_begun;
 use crate::exit::Exit;
 use crate::interactive::Scene;
@@ -90,7 +92,7 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
         let session = scene.session.id.clone();
         let clock = SystemClock::default();
         let conversation = converse(scene.backend.as_ref(), session, &mut repl, &mut interrupt, &clock);
-        shared.show(conversation).await
+        shared.show(conversation, scene.notices.later.subscribe()).await
     };
     let exit = repl.exit(&ended);
     let view = shared.view();
@@ -123,7 +125,7 @@ impl Shared {
     }
 
     /// Runs a conversation, with a spinner while it works.
-    async fn show<T>(&self, conversation: impl Future<Output = T>) -> T {
+    async fn show<T>(&self, conversation: impl Future<Output = T>, mut news: Receiver<String>) -> T {
         let mut heartbeat = tokio::time::interval(BEAT);
         tokio::pin!(conversation);
         loop {
@@ -133,6 +135,7 @@ impl Shared {
                 ended = &mut conversation => return ended,
                 // Flush only when no event is waiting: a flush per event would cost a system call each.
                 () = self.woken.notified() => self.view().flush(),
+                Ok(line) = news.recv() => self.view().status(&line),
                 _ = heartbeat.tick(), if is_working => self.view().tick(),
             }
         }
@@ -298,6 +301,27 @@ impl Channel for Repl {
     async fn status(&mut self, text: &str) -> Result<(), ChannelError> {
         self.shared.view().status(text);
         Ok(())
+    }
+
+    async fn edit(&mut self, text: &str) -> Result<Option<String>, ChannelError> {
+        let Some(editor) = editor::chosen().filter(|_| self.is_typed && std::io::stdout().is_terminal())
+        else {
+            return Ok(None);
+        };
+        self.shared.view().pause();
+        let lent = self.lines.lend().await;
+        let edited = editor::edit(&editor, text).await;
+        drop(lent);
+        // Ctrl+C in the editor was meant for the editor.
+        self.signals.settled();
+        match edited {
+            Ok(Ok(edited)) => Ok(Some(edited)),
+            Ok(Err(status)) => {
+                let text = format!("the editor `{editor}` failed ({status}); nothing was changed");
+                Err(ChannelError::Turn(text))
+            }
+            Err(error) => Err(ChannelError::Turn(format!("{editor}: {error}"))),
+        }
     }
 
     async fn confirm(&mut self, asking: &Waiting) -> Result<Option<UserReply>, ChannelError> {

@@ -35,7 +35,7 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
     let look = look(scene.settings, &machine, full_screen).await?;
     let history = machine.history();
     let mut notices = scene.settings.warnings.clone();
-    notices.extend_from_slice(scene.notices);
+    notices.extend_from_slice(scene.notices.first);
     let start = Start {
         backend: Arc::clone(scene.backend) as _,
         connections: Arc::clone(scene.connections),
@@ -43,6 +43,7 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
         clock: Arc::new(SystemClock::default()),
         session: scene.session.clone(),
         notices,
+        news: scene.notices.later.subscribe(),
         history,
         look,
     };

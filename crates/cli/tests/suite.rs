@@ -38,6 +38,7 @@ mod suite {
     mod paths;
     mod permissions;
     mod places;
+    mod plans;
     mod pressure;
     mod protected;
     mod reload;

@@ -16,8 +16,8 @@ use serde_json::Value;
 
 pub use self::agent::AgentEvent;
 pub use self::goal::{
-    CheckRun, ClaimCheck, ClaimStatus, Criterion, Evidence, GoalEvent, GoalRun, GoalState, GoalStop, Plan,
-    PlanStep, StepState,
+    CheckRun, ClaimCheck, ClaimStatus, Criterion, Evidence, GoalEvent, GoalRun, GoalState, GoalStop,
+    LaterMessages, Plan, PlanStep, StepState,
 };
 pub use self::read::Placed;
 use crate::compact::Fidelity;
@@ -242,6 +242,9 @@ pub enum SessionEvent {
         /// Goal as given by the user; absent if it was cleared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
+        /// True if a command set the goal. Otherwise it comes from the user's messages.
+        #[serde(default, skip_serializing_if = "is_false")]
+        explicit: bool,
     },
     /// The goal was reached. This does not end anything.
     GoalCompleted {
@@ -256,6 +259,10 @@ pub enum SessionEvent {
     /// Work towards the goal, its evidence, and plans.
     #[serde(untagged)]
     Work(GoalEvent),
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Source of a goal's completion.

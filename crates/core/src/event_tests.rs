@@ -89,8 +89,12 @@ fn samples() -> Vec<Event> {
         Event::Session(SessionEvent::Title { title: "t".into() }),
         Event::Session(SessionEvent::Goal {
             text: Some("ship it".into()),
+            explicit: true,
         }),
-        Event::Session(SessionEvent::Goal { text: None }),
+        Event::Session(SessionEvent::Goal {
+            text: None,
+            explicit: false,
+        }),
         Event::Session(SessionEvent::GoalCompleted {
             text: "ship it".into(),
             how: GoalCompletion::Phrase,
@@ -111,6 +115,7 @@ fn samples() -> Vec<Event> {
             before_tokens: 7,
         })),
         work(GoalEvent::GoalTurn { number: 1 }),
+        work(GoalEvent::GoAhead { input: "m1".into() }),
         work(GoalEvent::GoalCheck(CheckRun {
             criterion: Criterion::Command {
                 command: "make".into(),

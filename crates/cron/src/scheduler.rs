@@ -19,7 +19,7 @@ use windlass_core::log::{
 
 use self::run::JobRun;
 use crate::file::JobSet;
-use crate::job::{CronJob, DeliveryTarget, JobAction, Overlap};
+use crate::job::{CronJob, DeliveryTarget, Overlap};
 use crate::plan::{MAX_PARALLEL, Step, plan};
 
 /// Longest time between two looks at the jobs: the file may have changed, or a process ended.
@@ -193,7 +193,7 @@ impl Scheduler {
         let facts = self.facts(job, now).await?;
         let slot = (now, SlotCause::Manual);
         let run = self
-            .claim(job, &facts, slot, "started by hand", job.limits.max_cost_usd)
+            .claim(job, &facts, slot, "by hand", job.limits.max_cost_usd)
             .await?;
         let Some(run) = run else { return Ok(None) };
         let end = run.execute().await;
@@ -328,11 +328,10 @@ impl Scheduler {
         detail: &str,
         budget_usd: Option<f64>,
     ) -> Result<Option<JobRun>, LogError> {
-        let is_prompt = matches!(job.work.action, JobAction::Prompt(_));
         let session = session(job, slot.0);
         let new = NewSlot {
             // With a condition, there is a session only if it holds.
-            session: (is_prompt && job.work.when.is_none()).then(|| session.clone()),
+            session: job.work.when.is_none().then(|| session.clone()),
             ..self.new_slot(job, slot, SlotState::Running, detail.to_owned())
         };
         let Claimed::Won(id) = self.ports.store.claim_slot(&new).await? else {

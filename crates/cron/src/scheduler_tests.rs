@@ -3,6 +3,7 @@ use std::sync::Mutex;
 
 use tempfile::TempDir;
 use tokio::sync::watch;
+use windlass_core::event::Event;
 use windlass_core::log::{Booking, JobStanding, SlotRecord};
 use windlass_core::model::Usage;
 
@@ -300,7 +301,7 @@ async fn conditions_decide() {
     assert_eq!(prompts, ["go\n\nOutput of `true`:\n\noutput of true"]);
 }
 
-/// CRON-5: a command runs without a model, and its output is kept.
+/// CRON-2, CRON-5: a command runs without a model, and its output is kept with the slot and in a session of its own.
 #[tokio::test]
 async fn commands_need_no_model() {
     let scene = Scene::new("schedule = \"* * * * *\"\ncommand = \"make\"\n", Actor::default());
@@ -312,10 +313,17 @@ async fn commands_need_no_model() {
     assert!(!scene.run_due().await, "it failed");
     let slots = scene.slots().await;
     assert_eq!(slots[1].output, "output of make");
-    assert_eq!(
-        (slots[0].state, slots[0].session.is_none()),
-        (SlotState::Failed, true)
-    );
+    assert_eq!(slots[0].state, SlotState::Failed);
+    assert_ne!(slots[0].session, slots[1].session);
+    for (slot, words) in [(&slots[1], "output of make"), (&slots[0], "Result: failed")] {
+        let session = slot.session.clone().unwrap();
+        let entries = scene.store.entries(&session, 0, 10).await.unwrap();
+        let [_, end] = entries.as_slice() else {
+            panic!("{entries:?}")
+        };
+        let told = matches!(&end.event, Event::Final { content, .. } if content.contains(words));
+        assert!(told, "{words}: {end:?}");
+    }
     assert_eq!(scene.prompts(), 0);
 }
 

@@ -463,6 +463,7 @@ impl EnvFacts for LocalEnv {
         Goals {
             subgoal: self.context.subgoal(),
             follows_goal: goal.enabled && !self.role.is_agent(),
+            later_messages: goal.later_messages,
             completion_phrases: goal.completion_phrases.clone(),
             autonomy: autonomy::limits(&goal.autonomy),
         }

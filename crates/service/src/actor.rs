@@ -5,6 +5,7 @@ pub(crate) mod checking;
 mod claims;
 mod environment;
 mod goal_run;
+mod plan_steps;
 mod session_hooks;
 mod summary;
 mod user_command;
@@ -337,8 +338,9 @@ impl SessionActor {
         let said = Event::Message {
             message: Arc::clone(message),
         };
-        let goal = self.pursuit.goal.followed(&self.env.goals());
-        let goal = goal.and_then(|goal| goal.begun_by(message));
+        let goals = self.env.goals();
+        let goal = self.pursuit.goal.followed(&goals);
+        let goal = goal.and_then(|goal| goal.told_by(message, goals.later_messages));
         let events: Vec<Event> = [said].into_iter().chain(further).chain(goal).collect();
         self.sink.store(events.clone(), Durability::Process).await?;
         self.apply(&events);

@@ -54,8 +54,11 @@ pub(crate) enum Then {
     Session(Box<SessionInfo>),
     Summarize,
     Shell(String),
-    /// Let the user edit a command.
-    Edit(String),
+    /// Let the user edit the text of a command.
+    Edit {
+        command: String,
+        text: String,
+    },
     /// Show the work towards the goal.
     Pursue,
     /// Run the commands of all claims again.

@@ -8,6 +8,7 @@ use windlass_api::{CommandSource, FailureKind, Message, MessageId, Offer, Sessio
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::CallConfig;
+use windlass_core::event::LaterMessages;
 use windlass_core::hook::Hooks;
 use windlass_core::log::AgentRow;
 use windlass_core::model::Price;
@@ -313,6 +314,8 @@ pub struct Goals {
     pub subgoal: Option<String>,
     /// GOAL-1: true if the session has goals.
     pub follows_goal: bool,
+    /// GOAL-1: effect of later messages on a goal that comes from messages.
+    pub later_messages: LaterMessages,
     /// GOAL-2: phrases in an answer that state that the goal was reached.
     pub completion_phrases: Vec<String>,
     /// GOAL-3: limits of work without input.

@@ -219,10 +219,12 @@ pub(crate) struct Reader {
 impl Reader {
     /// Returns the events up to the next terminal one; for a waiting input, from its own message on. Before
     /// that, it returns only permission requests and questions of other turns, because the person who waits
-    /// may be the one to answer them. The stream ends if the input is taken back.
+    /// may be the one to answer them. The stream ends if the input is taken back. GOAL-6: a turn after which the
+    /// session goes ahead with its plan is followed by the next one.
     pub(crate) fn turn(mut self, mut waits: Option<MessageId>) -> EventStream {
         let mut over = false;
         let mut was_queued = false;
+        let mut follows = None;
         EventStream::new(stream::poll_fn(move |cx| {
             loop {
                 if over {
@@ -248,8 +250,13 @@ impl Reader {
                     return Poll::Ready(next);
                 }
                 if next.as_ref().is_none_or(is_own) {
-                    waits = None;
-                    over = next.as_ref().is_none_or(|envelope| envelope.event.is_terminal());
+                    let event = next.as_ref().map(|envelope| &envelope.event);
+                    if let Some(Event::Session(SessionEvent::Work(GoalEvent::GoAhead { input }))) = event {
+                        follows = Some(input.clone());
+                    }
+                    let has_ended = event.is_none_or(Event::is_terminal);
+                    waits = follows.take_if(|_| has_ended);
+                    over = has_ended && waits.is_none();
                     return Poll::Ready(next);
                 }
             }

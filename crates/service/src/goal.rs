@@ -7,11 +7,13 @@ pub(crate) mod go_ahead;
 mod hook;
 mod phrase;
 pub(crate) mod plan;
+pub(crate) mod plan_file;
 pub(crate) mod prompt;
 mod pursuit;
 pub(crate) mod supervisor;
 
 use windlass_api::{Event, GoalCompletion, Message, Part, SessionEvent};
+use windlass_core::event::LaterMessages;
 use windlass_core::log::{Durability, Entry, LogError, Spent, counting};
 
 pub(crate) use self::autonomy::{Autonomy, state, work};
@@ -21,7 +23,7 @@ pub(crate) use self::pursuit::{After, Due, Phase, Pursuit};
 use crate::environment::Goals;
 use crate::sink::Sink;
 
-/// Maximum length of a goal that a command sets, in characters.
+/// Maximum length of a goal that a command sets or several messages make up, in characters.
 pub(crate) const LONGEST: usize = 2_000;
 
 /// State of a session's goal. A fold over its record.
@@ -31,7 +33,11 @@ pub(crate) enum Goal {
     #[default]
     Idle,
     /// This goal is being worked on.
-    Active(String),
+    Active {
+        text: String,
+        /// True if a command set it; false if it comes from messages.
+        explicit: bool,
+    },
     /// This goal was reached.
     Completed(String),
 }
@@ -49,8 +55,16 @@ impl Goal {
     /// Applies an event.
     pub(crate) fn apply(&mut self, event: &Event) {
         match event {
-            Event::Session(SessionEvent::Goal { text: Some(text) }) => *self = Self::Active(text.clone()),
-            Event::Session(SessionEvent::Goal { text: None }) => *self = Self::Idle,
+            Event::Session(SessionEvent::Goal { text: None, .. }) => *self = Self::Idle,
+            Event::Session(SessionEvent::Goal {
+                text: Some(text),
+                explicit,
+            }) => {
+                *self = Self::Active {
+                    text: text.clone(),
+                    explicit: *explicit,
+                };
+            }
             Event::Session(SessionEvent::GoalCompleted { text, .. }) => *self = Self::Completed(text.clone()),
             _ => {}
         }
@@ -67,8 +81,16 @@ impl Goal {
     /// Returns the active goal.
     pub(crate) fn active(&self) -> Option<&str> {
         match self {
-            Self::Active(text) => Some(text),
+            Self::Active { text, .. } => Some(text),
             Self::Idle | Self::Completed(_) => None,
+        }
+    }
+
+    /// Returns the active goal if a command set it.
+    pub(crate) fn explicit(&self) -> Option<&str> {
+        match self {
+            Self::Active { text, explicit: true } => Some(text),
+            _ => None,
         }
     }
 
@@ -77,18 +99,31 @@ impl Goal {
         goals.follows_goal.then_some(self)
     }
 
-    /// Returns the event for an input that starts a goal. While a goal is active, inputs do not change it.
-    pub(crate) fn begun_by(&self, message: &Message) -> Option<Event> {
-        if self.active().is_some() {
-            return None;
-        }
+    /// Returns the event for an input that starts a goal, or changes one that comes from messages.
+    pub(crate) fn told_by(&self, message: &Message, later: LaterMessages) -> Option<Event> {
         let mut texts = message.parts.iter().filter_map(|part| match part {
             Part::Text(text) => Some(text.text.trim()),
             _ => None,
         });
-        let text = texts.next().filter(|text| !text.is_empty())?;
+        let said = texts.next().filter(|text| !text.is_empty())?;
+        let text = match (self, later) {
+            (Self::Idle | Self::Completed(_), _)
+            | (Self::Active { explicit: false, .. }, LaterMessages::Replace) => said.to_owned(),
+            (
+                Self::Active {
+                    text,
+                    explicit: false,
+                },
+                LaterMessages::Extend,
+            ) => {
+                let text = format!("{text}\n{said}");
+                (text.chars().count() <= LONGEST).then_some(text)?
+            }
+            (Self::Active { .. }, _) => return None,
+        };
         Some(Event::Session(SessionEvent::Goal {
-            text: Some(text.to_owned()),
+            text: Some(text),
+            explicit: false,
         }))
     }
 

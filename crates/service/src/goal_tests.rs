@@ -10,11 +10,22 @@ use super::*;
 fn set(text: &str) -> Event {
     Event::Session(SessionEvent::Goal {
         text: Some(text.to_owned()),
+        explicit: false,
     })
 }
 
 fn clear() -> Event {
-    Event::Session(SessionEvent::Goal { text: None })
+    Event::Session(SessionEvent::Goal {
+        text: None,
+        explicit: false,
+    })
+}
+
+fn active(text: &str, explicit: bool) -> Goal {
+    Goal::Active {
+        text: text.to_owned(),
+        explicit,
+    }
 }
 
 fn reached(text: &str) -> Event {
@@ -50,7 +61,7 @@ fn read(events: Vec<Event>) -> Goal {
 /// GOAL-1: idle, active, completed, active again, and idle; a rewind takes the goal along.
 #[test]
 fn a_goal_is_a_fold_over_the_record() {
-    let active = |text: &str| Goal::Active(text.to_owned());
+    let active = |text: &str| active(text, false);
     let completed = |text: &str| Goal::Completed(text.to_owned());
     let said = || Event::Message {
         message: Arc::new(message(&["hi"])),
@@ -72,23 +83,33 @@ fn a_goal_is_a_fold_over_the_record() {
     }
 }
 
-/// GOAL-1: the user's first message is the goal, in full; later ones are not, until it was reached. A message
-/// without text sets none.
+/// GOAL-1: the user's first message is the goal, in full; later ones extend it, replace it, or leave it as it is. A goal
+/// that a command set stays. A message without text sets none.
 #[test]
 fn messages_begin_goals() {
     let long = "word ".repeat(1000);
-    let cases: [(Goal, &[&str], Option<&str>); 7] = [
-        (Goal::Idle, &[" fix it\nnow "], Some("fix it\nnow")),
-        (Goal::Idle, &["ENVIRONMENT", "fix it", "as JSON"], Some("fix it")),
-        (Goal::Idle, &[&long], Some(long.trim())),
-        (Goal::Idle, &[], None),
-        (Goal::Idle, &["ENVIRONMENT"], None),
-        (Goal::Active("a".into()), &["and this"], None),
-        (Goal::Completed("a".into()), &["and this"], Some("and this")),
+    let (extend, replace, keep) = (LaterMessages::Extend, LaterMessages::Replace, LaterMessages::Keep);
+    let cases: [(Goal, LaterMessages, &[&str], Option<&str>); 11] = [
+        (Goal::Idle, keep, &[" fix it\nnow "], Some("fix it\nnow")),
+        (
+            Goal::Idle,
+            keep,
+            &["ENVIRONMENT", "fix it", "as JSON"],
+            Some("fix it"),
+        ),
+        (Goal::Idle, extend, &[&long], Some(long.trim())),
+        (Goal::Idle, extend, &[], None),
+        (Goal::Idle, extend, &["ENVIRONMENT"], None),
+        (active("a", false), keep, &["and this"], None),
+        (active("a", false), extend, &["and this"], Some("a\nand this")),
+        (active("a", false), extend, &[&long], None),
+        (active("a", false), replace, &["and this"], Some("and this")),
+        (active("a", true), replace, &["and this"], None),
+        (Goal::Completed("a".into()), keep, &["and this"], Some("and this")),
     ];
-    for (goal, parts, expected) in cases {
+    for (goal, later, parts, expected) in cases {
         assert_eq!(
-            goal.begun_by(&message(parts)),
+            goal.told_by(&message(parts), later),
             expected.map(set),
             "{goal:?}, {parts:?}"
         );
@@ -101,5 +122,5 @@ fn only_active_goals_are_completed() {
     let completed = |goal: Goal| goal.completed(GoalCompletion::Command);
     assert_eq!(completed(Goal::Idle), None);
     assert_eq!(completed(Goal::Completed("a".into())), None);
-    assert_eq!(completed(Goal::Active("a".into())), Some(reached("a")));
+    assert_eq!(completed(active("a", true)), Some(reached("a")));
 }

@@ -369,7 +369,7 @@ impl Commands for Service {
             Then::Session(info) => Follow::Session(info),
             Then::Summarize => Follow::Watch(self.summarize(session).await?),
             Then::Shell(command) => Follow::Watch(self.shell(session, command).await?),
-            Then::Edit(line) => Follow::Edit(line),
+            Then::Edit { command, text } => Follow::Edit { command, text },
             Then::Pursue => Follow::Watch(reader.work()),
             Then::Verify => {
                 self.request(session, SessionRequest::Verify).await??;

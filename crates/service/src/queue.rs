@@ -190,6 +190,13 @@ impl Queue {
         let _ = sink.store(vec![event], Durability::Process).await;
     }
 
+    /// Puts an input before all others. It starts by itself, unless the user stopped something meanwhile.
+    pub(crate) async fn put_first(&mut self, message: Message, sink: &Sink) {
+        let messages = [vec![Arc::new(message)], self.messages.clone()].concat();
+        // If this fails, the next write does as well, and reports it.
+        let _ = self.change(messages, sink).await;
+    }
+
     /// Returns the first input, and the event that records the queue without it.
     pub(crate) fn first(&self, sink: &Sink) -> Option<(Arc<Message>, Event)> {
         let (first, rest) = self.messages.split_first()?;

@@ -57,8 +57,8 @@ pub(crate) enum Effect {
     Listen { session: SessionId, after: u64 },
     /// Suspends the program and returns to the shell.
     Suspend,
-    /// Opens the draft in the user's editor, which takes over the terminal.
-    Edit(String),
+    /// Opens a text in the user's editor, which takes over the terminal.
+    Edit { text: String, then: Edited },
     /// Copies text to the clipboard.
     Copy(String),
     /// Redraws the whole screen.
@@ -67,6 +67,15 @@ pub(crate) enum Effect {
     Bell,
     /// Quits.
     Leave,
+}
+
+/// Use of a text from the user's editor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Edited {
+    /// It replaces the draft.
+    Draft,
+    /// This command takes it.
+    Command(String),
 }
 
 /// The session on screen, as far as the UI knows it.

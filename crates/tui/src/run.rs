@@ -7,12 +7,12 @@ use base64::Engine;
 use crossterm::event::{Event as TermEvent, EventStream as Inputs};
 use futures_util::StreamExt;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use windlass_api::{Backend, Begin, ClientError, Connections, Envelope, EventStream, SessionId, SessionInfo};
 use windlass_core::clock::Clock;
 
-use crate::app::{App, Done, Effect, Frame, Jobs, Ports, Report, Viewport};
+use crate::app::{App, Done, Edited, Effect, Frame, Jobs, Ports, Report, Viewport};
 use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::KeyBindings;
@@ -39,6 +39,8 @@ pub struct Start {
     pub session: SessionInfo,
     /// Notices for the user, one per line.
     pub notices: Vec<String>,
+    /// Lines about things beside the sessions, such as scheduled jobs, as they happen.
+    pub news: broadcast::Receiver<String>,
     /// Message history, oldest first.
     pub history: Vec<String>,
     /// Appearance.
@@ -128,8 +130,9 @@ pub async fn run(start: Start) -> Result<Exited, TuiError> {
         },
         app,
         ports,
-        inputs: Inputs::new(),
+        inputs: Some(Inputs::new()),
         answers,
+        news: start.news,
         events: None,
         subscribing: None,
         signals,
@@ -144,6 +147,8 @@ pub async fn run(start: Start) -> Result<Exited, TuiError> {
 
 /// Events of the loop.
 enum LoopEvent {
+    /// Something happened beside the session.
+    News(String),
     Input(TermEvent),
     Event(Envelope),
     Done(Box<Report>),
@@ -164,8 +169,10 @@ struct EventLoop {
     app: App,
     ports: Ports,
     screen: Screen,
-    inputs: Inputs,
+    /// Absent while another program has the terminal.
+    inputs: Option<Inputs>,
     answers: mpsc::UnboundedReceiver<Report>,
+    news: broadcast::Receiver<String>,
     events: Option<EventStream>,
     /// Subscription in progress.
     subscribing: Option<JoinHandle<Result<EventStream, ClientError>>>,
@@ -200,6 +207,7 @@ impl EventLoop {
                 LoopEvent::Input(input) => self.input(input),
                 LoopEvent::Event(envelope) => self.hear(&envelope),
                 LoopEvent::Done(report) => self.app.report(*report),
+                LoopEvent::News(line) => self.app.tell(Tone::Dim, &line),
                 LoopEvent::Subscribed(heard) => self.subscribed(heard),
                 LoopEvent::Silence => {
                     self.events = None;
@@ -238,6 +246,21 @@ impl EventLoop {
                 None => std::future::pending().await,
             }
         };
+        let inputs = async {
+            match &mut self.inputs {
+                Some(inputs) => inputs.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        let news = async {
+            match self.news.recv().await {
+                Ok(line) => line,
+                Err(broadcast::error::RecvError::Lagged(count)) => {
+                    format!("{count} lines about scheduled jobs are left out")
+                }
+                Err(broadcast::error::RecvError::Closed) => std::future::pending().await,
+            }
+        };
         let time = async {
             match wait {
                 Some(wait) => self.ports.clock.sleep(wait).await,
@@ -247,7 +270,7 @@ impl EventLoop {
         tokio::select! {
             biased;
             happened = self.signals.next() => happened,
-            input = self.inputs.next() => match input {
+            input = inputs => match input {
                 Some(Ok(input)) => LoopEvent::Input(input),
                 // The terminal is gone, or cannot be read any more.
                 Some(Err(_)) | None => LoopEvent::Signal(Why::Gone),
@@ -256,6 +279,7 @@ impl EventLoop {
                 Some(report) => LoopEvent::Done(Box::new(report)),
                 None => std::future::pending().await,
             },
+            news = news => LoopEvent::News(news),
             subscribed = subscribed => LoopEvent::Subscribed(subscribed),
             () = self.screen.tty.written(), if waits_for_writer => LoopEvent::Written,
             event = events => event.map_or(LoopEvent::Silence, LoopEvent::Event),
@@ -326,8 +350,8 @@ impl EventLoop {
                         self.app.tell(Tone::Bad, &error.to_string());
                     }
                 }
-                Effect::Edit(text) => {
-                    if let Some(why) = self.edit(&text).await {
+                Effect::Edit { text, then } => {
+                    if let Some(why) = self.edit(&text, &then).await {
                         return Some(why);
                     }
                 }
@@ -374,9 +398,10 @@ impl EventLoop {
 
     /// Hands the terminal to the user's editor. Input and Ctrl+C belong to the editor meanwhile; only a
     /// terminating signal or a hangup interrupts it.
-    async fn edit(&mut self, text: &str) -> Option<Why> {
+    async fn edit(&mut self, text: &str, then: &Edited) -> Option<Why> {
         self.screen.withdraw();
-        self.inputs = Inputs::new();
+        // A new stream would wait for this one, which may be waiting for a key.
+        self.inputs = None;
         self.screen.tty.release();
         let edited = {
             let mut editing = self.ports.desktop.edit(text);
@@ -387,9 +412,9 @@ impl EventLoop {
         };
         let taken = self.screen.tty.take();
         self.signals.forget();
-        self.inputs = Inputs::new();
+        self.inputs = Some(Inputs::new());
         self.came_back();
-        self.app.edited(edited);
+        self.app.edited(then, text, edited);
         if let Err(error) = taken {
             self.app.tell(Tone::Bad, &error.to_string());
         }

@@ -90,7 +90,10 @@ impl Status {
                     took_ms: now_ms.saturating_sub(since),
                 });
             }
-            Event::Session(SessionEvent::Goal { text }) => self.goal = text.as_deref().map(one_line),
+            // GOAL-1: a goal that is only the first message says nothing new.
+            Event::Session(SessionEvent::Goal { text, explicit }) => {
+                self.goal = text.as_deref().filter(|_| *explicit).map(one_line);
+            }
             Event::Session(SessionEvent::GoalCompleted { .. }) => self.goal = None,
             Event::Waiting(Waiting::Queue { messages, .. }) => self.queued = messages.len(),
             event if event.is_terminal() => self.turn_mode = None,
@@ -277,12 +280,17 @@ mod tests {
         );
     }
 
-    /// GOAL-1, UI-2: the goal appears with its event, and disappears when it is reached or cleared.
+    /// GOAL-1, UI-2: a goal that a command set appears with its event, and disappears when it is reached or cleared.
     #[test]
     fn the_goal_is_heard() {
         let mut status = Status::default();
         let goal = |text: Option<&str>| SessionEvent::Goal {
             text: text.map(str::to_owned),
+            explicit: true,
+        };
+        let message = SessionEvent::Goal {
+            text: Some("first message".to_owned()),
+            explicit: false,
         };
         let reached = || SessionEvent::GoalCompleted {
             text: "a\nb".to_owned(),
@@ -293,6 +301,7 @@ mod tests {
             (reached(), None),
             (goal(Some("c")), Some("c")),
             (goal(None), None),
+            (message, None),
         ] {
             status.hear(&Event::Session(event), 0);
             assert_eq!(status.goal.as_deref(), expected);

@@ -206,8 +206,12 @@ impl Transcript {
                     self.note(seq, Tone::Dim, &line);
                 }
             }
-            SessionEvent::GoalCompleted { text, .. } => self.goal_reached(seq, text),
-            SessionEvent::Title { .. } | SessionEvent::Goal { .. } => {}
+            SessionEvent::GoalCompleted {
+                text,
+                how: GoalCompletion::Command,
+            } => self.goal_reached(seq, text),
+            // The end of work without input says the same.
+            SessionEvent::GoalCompleted { .. } | SessionEvent::Title { .. } | SessionEvent::Goal { .. } => {}
             SessionEvent::Work(event) => {
                 if let Some((kind, text)) = goal_note(event) {
                     let tone = match kind {
@@ -215,7 +219,8 @@ impl Transcript {
                         NoteKind::Good => Tone::Good,
                         NoteKind::Bad => Tone::Warn,
                     };
-                    self.note(seq, tone, &one_line(&text));
+                    text.lines()
+                        .for_each(|line| self.note(seq, tone, &one_line(line)));
                 }
             }
         }

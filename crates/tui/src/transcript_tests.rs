@@ -361,6 +361,7 @@ fn every_kind_of_event_is_shown() {
         Event::Session(SessionEvent::Rewind { to: 3 }),
         Event::Session(SessionEvent::Goal {
             text: Some("ship it".to_owned()),
+            explicit: true,
         }),
         Event::Session(SessionEvent::GoalCompleted {
             text: "ship\nit".to_owned(),

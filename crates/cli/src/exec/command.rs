@@ -29,7 +29,7 @@ impl Runner<'_> {
         };
         match reply.follow {
             Follow::Nothing | Follow::Leave => {}
-            Follow::Edit(line) => reply.text = line,
+            Follow::Edit { text, .. } => reply.text = text,
             Follow::Session(info) => self.went_to = Some(info.id),
             Follow::Submit(said) => {
                 connect(models, job.style).await?;

@@ -91,7 +91,11 @@ impl Style {
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
                 self.note(&format!("Compacting: {before}→{after} tokens"));
             }
-            Event::Session(SessionEvent::GoalCompleted { text, .. }) => {
+            // The end of work without input says the same.
+            Event::Session(SessionEvent::GoalCompleted {
+                text,
+                how: GoalCompletion::Phrase | GoalCompletion::Command,
+            }) => {
                 self.note(&format!("Goal reached: {}", cut(text, GOAL)));
             }
             Event::Session(SessionEvent::Agent(event)) => {

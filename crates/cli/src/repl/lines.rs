@@ -1,9 +1,13 @@
 //! Standard input, line by line.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, Read};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::sync::Arc;
 
-use tokio::sync::mpsc;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::sync::{Mutex, OwnedMutexGuard, mpsc};
 
 /// Maximum length of a line in bytes.
 pub(super) const MAX_BYTES: usize = 1 << 20;
@@ -29,15 +33,22 @@ pub(super) struct Lines {
     receiver: mpsc::Receiver<Line>,
     /// Lines that were read and not taken yet.
     aside: VecDeque<Line>,
+    /// Held while a line is read.
+    reading: Arc<Mutex<()>>,
 }
 
 impl Lines {
     /// Returns the lines of standard input. No other code may read it after this.
     pub(super) fn of_stdin() -> Self {
         let (sender, receiver) = mpsc::channel(AHEAD);
+        let reading = Arc::new(Mutex::new(()));
+        let gate = Arc::clone(&reading);
         let read = move || {
-            let mut input = io::stdin().lock();
-            while let Some(line) = next(&mut input) {
+            let Ok(input) = io::stdin().as_fd().try_clone_to_owned() else {
+                return;
+            };
+            let mut input = BufReader::new(File::from(input));
+            while let Some(line) = next_unless_lent(&mut input, &gate) {
                 let is_last = matches!(line, Line::Unreadable(_));
                 if sender.blocking_send(line).is_err() || is_last {
                     break;
@@ -49,7 +60,13 @@ impl Lines {
         Self {
             receiver,
             aside: VecDeque::new(),
+            reading,
         }
+    }
+
+    /// Leaves standard input to somebody else, such as an editor, until the result is dropped.
+    pub(super) async fn lend(&self) -> OwnedMutexGuard<()> {
+        Arc::clone(&self.reading).lock_owned().await
     }
 
     /// Returns the next line; `None` at the end.
@@ -70,6 +87,29 @@ impl Lines {
     /// Returns the next line that was not set aside; `None` at the end.
     pub(super) async fn fresh(&mut self) -> Option<Line> {
         self.receiver.recv().await
+    }
+}
+
+/// Reads a line while nobody else uses the input; `None` at the end. The wait for input does not use it.
+fn next_unless_lent(input: &mut BufReader<File>, reading: &Mutex<()>) -> Option<Line> {
+    loop {
+        if input.buffer().is_empty() {
+            has_input(input.get_ref(), None);
+        }
+        let _own = reading.blocking_lock();
+        // Somebody else may have taken the input meanwhile.
+        if !input.buffer().is_empty() || has_input(input.get_ref(), Some(&Timespec::default())) {
+            return next(input);
+        }
+    }
+}
+
+/// Returns true if a read would not wait.
+fn has_input(input: &File, limit: Option<&Timespec>) -> bool {
+    let mut wanted = [PollFd::new(input, PollFlags::IN)];
+    match poll(&mut wanted, limit) {
+        Ok(ready) => ready > 0,
+        Err(error) => error != rustix::io::Errno::INTR,
     }
 }
 
@@ -139,6 +179,7 @@ mod tests {
         let mut lines = Lines {
             receiver,
             aside: VecDeque::new(),
+            reading: Arc::default(),
         };
         sender.send(text("early")).await.unwrap();
         sender.send(text("too")).await.unwrap();

@@ -8,7 +8,7 @@ use windlass_testkit::{Output, Signal, SimServer, Workspace, eventually};
 
 use super::support::{with_replies, workspace};
 
-fn run(workspace: &Workspace, args: &[&str]) -> Output {
+pub(super) fn run(workspace: &Workspace, args: &[&str]) -> Output {
     workspace.run(args).output()
 }
 
@@ -19,13 +19,13 @@ fn quick(sim: &SimServer, workspace: &Workspace, more: &str) {
     workspace.use_sim_with(sim, Protocol::Anthropic, &settings);
 }
 
-fn goal(replies: impl IntoIterator<Item = Reply>, more: &str) -> (SimServer, Workspace) {
+pub(super) fn goal(replies: impl IntoIterator<Item = Reply>, more: &str) -> (SimServer, Workspace) {
     let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     quick(&sim, &workspace, more);
     (sim, workspace)
 }
 
-fn write(path: &str, content: &str) -> Reply {
+pub(super) fn write(path: &str, content: &str) -> Reply {
     Reply::call("write_file", json!({ "path": path, "content": content }))
 }
 
@@ -34,7 +34,7 @@ fn verdict(achieved: bool, reason: &str) -> Reply {
         .when(When::new().user_contains("The end of the work:"))
 }
 
-fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
+pub(super) fn of_type<'a>(events: &'a [Value], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event["type"] == kind).collect()
 }
 
@@ -339,70 +339,6 @@ fn claims_are_verified() {
     );
 }
 
-/// GOAL-6, GOAL-2: the model proposes a plan, a bad one goes back to it, the user drops a step, and the rest is
-/// carried out step by step; the goal is reached with the last one.
-#[test]
-fn a_plan_is_carried_out() {
-    let circle = json!({ "steps": [{ "id": "a", "title": "x", "depends_on": ["b"] },
-                                   { "id": "b", "title": "y", "depends_on": ["a"] }] });
-    let plan = json!({ "steps": [
-        { "id": "make", "title": "make a", "check": "test -s a" },
-        { "id": "extra", "title": "not needed", "depends_on": ["make"] },
-        { "id": "tell", "title": "tell about it", "depends_on": ["extra"] },
-    ]});
-    let replies = [
-        Reply::text(&circle.to_string()),
-        Reply::text(&format!("```json\n{plan}\n```")),
-        Reply::text("I forgot to do it."),
-        write("a", "x"),
-        Reply::text("a is there."),
-        Reply::text("Told."),
-    ];
-    let (sim, workspace) = goal(replies, "");
-    run(&workspace, &["exec", "/plan make a and tell"]).assert_code(0);
-    assert!(sim.requests()[1].body.to_string().contains("in a circle: a"));
-    let shown = run(&workspace, &["exec", "--continue", "/plan drop 2"]);
-    assert!(
-        shown
-            .assert_code(0)
-            .stdout
-            .contains("2. [ ] tell: tell about it (after make)"),
-        "{shown}"
-    );
-    let done = run(
-        &workspace,
-        &[
-            "exec",
-            "--continue",
-            "--mode",
-            "auto",
-            "-o",
-            "stream-json",
-            "/plan go",
-        ],
-    );
-    let events = done.assert_code(0).events();
-    assert_eq!(of_type(&events, "goal_turn").len(), 3, "{done}");
-    assert_eq!(of_type(&events, "goal_completed")[0]["how"], "plan");
-    let shown = run(&workspace, &["exec", "--continue", "/plan show"]);
-    assert!(shown.stdout.contains("2 of 2 done"), "{shown}");
-    let edited = run(&workspace, &["exec", "--continue", "/plan edit"]);
-    let line = edited.assert_code(0).stdout.trim().to_owned();
-    let line = line.replace("tell about it", "tell everybody");
-    let set = run(&workspace, &["exec", "--continue", &line]);
-    assert!(
-        set.assert_code(0).stdout.contains("[x] tell: tell everybody"),
-        "{set}"
-    );
-    workspace.write(
-        "p.json",
-        "{\"steps\": [{\"id\": \"x\", \"title\": \"t\", \"depends_on\": [\"y\"]}]}",
-    );
-    run(&workspace, &["exec", "--continue", "/plan --file p.json"])
-        .assert_code(1)
-        .assert_says("p.json: step `x` depends on `y`, which does not exist");
-}
-
 /// GOAL-9: a rate limit that names a time is waited for.
 #[test]
 fn a_named_time_is_waited_for() {
@@ -417,4 +353,166 @@ fn a_named_time_is_waited_for() {
         .output()
         .assert_code(130)
         .assert_says("Goal paused: you stopped it");
+}
+
+/// GOAL-4: a supervisor that is rate limited is asked again later, and the wait can be stopped; it never counts as a
+/// yes.
+#[test]
+fn a_limited_supervisor_is_asked_later() {
+    use windlass_sim::Fault;
+    let limited = Reply::default()
+        .fault(Fault::status(429).header("retry-after", "121"))
+        .when(When::new().user_contains("The end of the work:"))
+        .forever();
+    let (_sim, workspace) = goal([limited, Reply::text("Done.")], "");
+    let mut running = workspace.run(&["exec", "--goal", "g"]).start();
+    running.wait_for_stderr("the supervisor's provider asks to wait 121 s");
+    running.interrupt();
+    let stopped = running.output();
+    stopped
+        .assert_code(130)
+        .assert_says("Goal paused: you stopped it");
+    assert!(!stopped.stderr.contains("Goal completed"), "{stopped}");
+}
+
+/// GOAL-3, GOAL-9: the tokens of a goal are limited.
+#[test]
+fn a_goal_has_a_token_limit() {
+    let (sim, workspace) = goal([Reply::text("a"), Reply::text("b")], "autonomous_max_tokens = 1");
+    let stopped = run(&workspace, &["exec", "--goal", "g", "--check", "false"]);
+    stopped.assert_code(12).assert_says("tokens, and the limit is 1");
+    assert_eq!(sim.count(), 1);
+}
+
+/// GOAL-8: a file must exist and have content; a name with quotes and spaces is a name.
+#[test]
+fn a_file_is_a_criterion() {
+    let name = "it's \"here\".txt";
+    let replies = [
+        write(name, ""),
+        Reply::text("made"),
+        write(name, "x"),
+        Reply::text("filled"),
+    ];
+    let (_sim, workspace) = goal(replies, "");
+    let args = [
+        "exec",
+        "--mode",
+        "auto",
+        "-o",
+        "stream-json",
+        "--goal",
+        "g",
+        "--file",
+        name,
+    ];
+    let done = run(&workspace, &args);
+    let events = done.assert_code(0).events();
+    let passed: Vec<bool> = of_type(&events, "goal_check")
+        .iter()
+        .map(|check| check["passed"] == true)
+        .collect();
+    assert_eq!(passed, [false, true], "{done}");
+}
+
+/// GOAL-8, GOAL-9: the user confirms a goal, once its other criteria hold. If nobody is there, it is blocked.
+#[test]
+fn a_person_confirms_a_goal() {
+    let replies = || [Reply::text("first"), write("a", "x"), Reply::text("second")];
+    let (_sim, workspace) = goal(replies(), "");
+    let args = [
+        "exec",
+        "--mode",
+        "auto",
+        "--goal",
+        "g",
+        "--check",
+        "test -s a",
+        "--ask",
+    ];
+    let blocked = run(&workspace, &args);
+    blocked
+        .assert_code(13)
+        .assert_says("nobody was there to confirm that the goal is reached");
+    assert!(blocked.stderr.contains("Goal: turn 2"), "{blocked}");
+    let (sim, workspace) = goal(replies(), "");
+    let run = workspace.run_on_terminal("--plain --mode auto").open_stdin();
+    let mut running = run.env("NO_COLOR", "1").start();
+    running.wait_for_stdout("> ");
+    running.say("/goal create --auto --check \"test -s a\" --ask win\n");
+    running.wait_for_stdout("Is the goal reached? win");
+    assert_eq!(sim.count(), 3, "nobody is asked before the check passes");
+    running.say("1\n");
+    running.wait_for_stdout("Goal completed: all checks passed");
+    running.say("/exit\n");
+    running.output().assert_code(0);
+}
+
+/// GOAL-1: the setting for later messages.
+#[test]
+fn later_messages_change_a_goal() {
+    for (setting, expected) in [
+        ("extend", "Goal: first\nsecond\n"),
+        ("replace", "Goal: second\n"),
+        ("keep", "Goal: first\n"),
+    ] {
+        let (_sim, workspace) = goal(
+            [Reply::text("one"), Reply::text("two")],
+            &format!("later_messages = \"{setting}\""),
+        );
+        run(&workspace, &["exec", "first"]).assert_code(0);
+        run(&workspace, &["exec", "--continue", "second"]).assert_code(0);
+        let told = run(&workspace, &["exec", "--continue", "/goal"]);
+        assert_eq!(told.stdout, expected, "{setting}");
+    }
+}
+
+/// GOAL-9: a cost that cannot be read is no cost within a limit.
+#[test]
+fn an_unreadable_cost_stops_a_goal() {
+    let (sim, workspace) = goal([Reply::text("a"), Reply::text("b")], "");
+    let args = ["exec", "--goal", "g", "--check", "sleep 3; false"];
+    let running = workspace.run(&args).start();
+    let file = workspace.home().join("data/windlass.db");
+    // Their sum is more than the database can count.
+    let spoil = "INSERT INTO booking (session, time, provider, model, cause, input, output, cache_read, cache_write) \
+                 SELECT session, time, provider, model, cause, 9223372036854775807, 1, 0, 0 FROM booking, (VALUES (1), (2))";
+    let is_spoiled = || {
+        let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE;
+        let database = rusqlite::Connection::open_with_flags(&file, flags);
+        database.is_ok_and(|database| database.execute(spoil, []).is_ok_and(|rows| rows > 0))
+    };
+    assert!(eventually(Duration::from_secs(20), is_spoiled));
+    running
+        .output()
+        .assert_code(12)
+        .assert_says("the cost so far cannot be read");
+    assert_eq!(sim.count(), 1);
+}
+
+/// SUB-7: an idle session continues by itself when an agent ends that was started with `wake`.
+#[test]
+fn an_agent_wakes_its_session() {
+    use windlass_sim::Fault;
+    let task = json!({ "task": "count the files", "background": true, "wake": true });
+    let replies = [
+        super::agents::child(
+            "count the files",
+            Reply::text("There are seven.").fault(Fault::new().delay_ms(1_500)),
+        ),
+        Reply::call("agent", task),
+        Reply::text("It counts."),
+        Reply::text("Seven files, it says."),
+    ];
+    let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    let mut screen = super::tui::open(&workspace, &[]);
+    super::tui::say(&mut screen, "how many files?");
+    screen.wait_for("It counts.");
+    screen.wait_for("Seven files, it says.");
+    super::tui::leave(&mut screen);
+    let told = sim.requests().iter().rev().find_map(|request| {
+        let told = request.seen.last_user_text()?;
+        told.contains("There are seven.").then(|| told.to_owned())
+    });
+    assert!(told.is_some(), "{:?}", sim.outlines());
 }

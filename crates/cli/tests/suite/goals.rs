@@ -37,7 +37,7 @@ fn goals_need_nobody() {
     );
 }
 
-/// GOAL-1, GOAL-2, EVT-4: the goal of the first turn stays during the second; `goal` and `goal_completed` are
+/// GOAL-1, GOAL-2, EVT-4: the second message extends the goal of the first; `goal` and `goal_completed` are
 /// separate events, the latter just before the terminal event.
 #[test]
 fn a_goal_is_reached_in_the_stream() {
@@ -71,9 +71,9 @@ fn a_goal_is_reached_in_the_stream() {
     let reached = &events[events.len() - 2];
     assert_eq!(
         (&reached["text"], &reached["how"]),
-        (&"fix the bug".into(), &"phrase".into())
+        (&"fix the bug\nand now?".into(), &"phrase".into())
     );
-    assert!(goal(&workspace).starts_with("Goal reached: fix the bug\n"));
+    assert!(goal(&workspace).starts_with("Goal reached: fix the bug\nand now?\n"));
     for request in sim.requests() {
         assert!(!request.seen.system.contains("fix the bug"), "no model is told");
     }
@@ -129,7 +129,7 @@ fn a_system_prompt_may_tell_the_goal() {
         [
             "fix it",
             "fix it",
-            "fix it",
+            "fix it\nand this",
             "then ship {current_goal}",
             "{current_goal}"
         ]

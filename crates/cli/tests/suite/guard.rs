@@ -51,6 +51,13 @@ const WAYS: &[Way] = &[
         is_child: true,
     },
     Way {
+        name: "goal",
+        arguments: &["exec", "--goal", "go", "--check", "true"],
+        drive: exec,
+        is_attended: false,
+        is_child: false,
+    },
+    Way {
         name: "plain lines",
         arguments: &["--plain"],
         drive: lines,

@@ -226,10 +226,13 @@ fn a_terminal_that_goes_away_ends_it() {
     assert_eq!(sessions.as_array().unwrap().len(), 1, "{listed}");
 }
 
-/// GOAL-6: a turn in plan mode ends with a question; yes switches the mode, anything else keeps it.
+/// GOAL-6: a turn in plan mode ends with a question; yes switches the mode and starts the work, anything else keeps
+/// the mode.
 #[test]
 fn plan_mode_asks_whether_to_go_ahead() {
+    let write = Reply::call("write_file", json!({ "path": "made.txt", "content": "x" }));
     let replies = ["Here is my plan.", "Here is another one."].map(Reply::text);
+    let replies = replies.into_iter().chain([write, Reply::text("It is built.")]);
     let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let mut running = start(&workspace, "--mode plan");
     wait_for_prompt(&mut running, 1);
@@ -245,7 +248,9 @@ fn plan_mode_asks_whether_to_go_ahead() {
         running.stdout().matches("Go ahead?").count() == 2
     });
     running.say("1\n");
-    running.wait_for_stdout("mode auto from the next turn");
+    running.wait_for_stdout("It is built.");
+    assert!(workspace.has("made.txt"));
+    wait_for_prompt(&mut running, 4);
     running.say("/mode\n");
     running.wait_for_stdout("auto: ");
     running.say("/exit\n");

@@ -193,8 +193,8 @@ fn esc_twice_goes_back() {
     leave(&mut screen);
 }
 
-/// UI-2, SAFE-5, SAFE-11: shift+tab cycles through the modes and says what each means; in plan mode a change is
-/// refused, and in mode auto it is not.
+/// UI-2, SAFE-5, SAFE-11, GOAL-6: shift+tab cycles through the modes and says what each means; in plan mode a change
+/// is refused, and the user who wants to go ahead gets it in mode auto at once.
 #[test]
 fn shift_tab_changes_the_mode() {
     let write = || Reply::call("write_file", json!({ "path": "a.txt", "content": "x" }));
@@ -209,14 +209,12 @@ fn shift_tab_changes_the_mode() {
     say(&mut screen, "write it");
     screen.wait_for("Planned.");
     screen.wait_for("Go ahead?");
-    press_until(&mut screen, "2", |shown| !shown.contains("Press a number"));
     assert!(!workspace.has("a.txt"));
     assert!(sim.outlines()[1].contains("error"), "{:?}", sim.outlines());
-    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
-    say(&mut screen, "/mode auto");
-    screen.wait_for("Mode auto from the next turn");
-    say(&mut screen, "now write it");
+    press_until(&mut screen, "1", |shown| !shown.contains("Press a number"));
+    screen.wait_for("› Go ahead.");
     screen.wait_for("Written.");
+    screen.wait_for("· auto");
     assert!(workspace.has("a.txt"));
     leave(&mut screen);
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use windlass_core::dispatch::Execution;
+use windlass_core::event::LaterMessages;
 use windlass_core::log::AgentLimits;
 use windlass_core::permission::Mode;
 use windlass_core::turn::OnMaxIterations;
@@ -67,12 +68,22 @@ pub struct ChildSettings {
 pub struct GoalSettings {
     /// True if sessions have a goal.
     pub enabled: bool,
+    /// Effect of later messages on a goal that comes from messages.
+    pub later_messages: LaterMessages,
     /// True if `{current_goal}` in a system prompt is replaced by the goal.
     pub in_system_prompt: bool,
     /// Phrases in an answer that mark the goal as reached.
     pub completion_phrases: Vec<String>,
     /// Settings of work without input.
     pub autonomy: AutonomySettings,
+}
+
+impl Word for LaterMessages {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("extend", Self::Extend),
+        ("replace", Self::Replace),
+        ("keep", Self::Keep),
+    ];
 }
 
 /// GOAL-3, GOAL-9: limits of work without input.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
+use crate::id::MessageId;
 
 /// Work towards a goal, its evidence, and plans.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,8 +46,25 @@ pub enum GoalEvent {
     },
     /// GOAL-7: the model claimed something, and Windlass compared the claim with its calls.
     Claim(ClaimCheck),
+    /// GOAL-6: the user wants the session to go ahead with its plan. This input follows by itself.
+    GoAhead {
+        /// Message that follows.
+        input: MessageId,
+    },
     /// GOAL-6: the plan of the session was set, edited, or made progress; an empty one was dropped.
     Plan(Plan),
+}
+
+/// Effect of later messages on a goal that comes from messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LaterMessages {
+    /// They are added to it.
+    #[default]
+    Extend,
+    /// Each is the new goal.
+    Replace,
+    /// They do not change it.
+    Keep,
 }
 
 /// State of work towards a goal.

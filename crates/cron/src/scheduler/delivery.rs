@@ -67,12 +67,16 @@ pub(super) async fn deliver_all(ports: &SchedulerPorts, stop: &CancellationToken
             return;
         };
         let outcome = attempt(ports, &delivery).await;
-        if let Delivered::Never(why) = &outcome {
-            let Delivery { key, target, .. } = &delivery;
-            (ports.tell)(format!(
-                "{}: the result was not delivered to {target}: {why}",
-                key.job
-            ));
+        let Delivery { key, target, .. } = &delivery;
+        let told = match &outcome {
+            Delivered::Never(why) => Some(format!("the result was not delivered to {target}: {why}")),
+            Delivered::Again(_, why) if delivery.attempts == 0 => Some(format!(
+                "the result is not delivered to {target} yet, and tried again later: {why}"
+            )),
+            Delivered::Again(..) | Delivered::Yes => None,
+        };
+        if let Some(told) = told {
+            (ports.tell)(format!("{}: {told}", key.job));
         }
         if ports.store.settle_delivery(delivery.id, &outcome).await.is_err() {
             return;

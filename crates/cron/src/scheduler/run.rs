@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
+use windlass_core::event::Event;
 use windlass_core::id::SessionId;
-use windlass_core::log::{JobStanding, SlotEnd, SlotKey, SlotSession, SlotState};
+use windlass_core::log::{Batch, Durability, JobStanding, Opened, SlotEnd, SlotKey, SlotSession, SlotState};
+use windlass_core::message::{FinishReason, FragmentSource, Message, Part, Role};
 
 use super::{LAST_CALL, PromptRun, RunEnd, SchedulerPorts, delivery};
 use crate::job::{CronJob, JobAction};
@@ -81,11 +83,16 @@ impl JobRun {
         let is_ours = self.record(&stored).await;
         let time = self.job.schedule.local(self.key.slot);
         let colon = if end.detail.is_empty() { "" } else { ": " };
+        let place = self
+            .session
+            .as_ref()
+            .map(|session| format!(" · session {session}"));
         (self.ports.tell)(format!(
-            "{}: {time}: {}{colon}{}",
+            "{}: {time}: {}{colon}{}{}",
             self.job.id,
             end.state.words(),
-            end.detail
+            end.detail,
+            place.unwrap_or_default()
         ));
         is_ours.then_some(end)
     }
@@ -136,11 +143,13 @@ impl JobRun {
         let runner = Arc::clone(&self.ports.runner);
         let prompt = match &self.job.work.action {
             JobAction::Command(command) => {
-                return match runner.command(&self.job, command, &self.stop).await {
+                let end = match runner.command(&self.job, command, &self.stop).await {
                     Ok(end) if end.is_success => ended(SlotState::Ran, "", &end.output),
                     Ok(end) => ended(SlotState::Failed, "the command failed", &end.output),
                     Err(why) => self.refused(&why),
                 };
+                self.keep_output(command, &end).await;
+                return end;
             }
             JobAction::Prompt(prompt) => prompt.clone(),
         };
@@ -161,6 +170,49 @@ impl JobRun {
         match end.state {
             SlotState::Failed if self.stop.is_cancelled() => self.refused(&end.detail),
             _ => end,
+        }
+    }
+
+    /// CRON-2: puts the output of a command into the session of the run.
+    async fn keep_output(&self, command: &str, end: &RunEnd) {
+        let Some(session) = &self.session else { return };
+        let SchedulerPorts {
+            store, owner, clock, ..
+        } = &self.ports;
+        let (state, job) = (end.state.words(), &self.job.id);
+        let output = match end.output.trim_end() {
+            "" => &end.detail,
+            output => output,
+        };
+        let text = format!(
+            "The scheduled job `{job}` ran this command:\n\n{command}\n\nResult: {state}\n\n{output}"
+        );
+        let text = cut(&text, MAX_OUTPUT);
+        let time = clock.now();
+        let parts = vec![Part::context(FragmentSource::UserCommand, text.clone())];
+        let message = Arc::new(Message::new(session, Role::User, parts, time));
+        let finish = FinishReason::EndTurn;
+        let kept = async {
+            let Opened { lease, info, .. } = store.open(session, owner).await?;
+            let batch = Batch {
+                first_seq: info.last_seq + 1,
+                events: vec![
+                    Event::Message { message },
+                    Event::Final {
+                        content: text,
+                        finish,
+                    },
+                ],
+                time,
+                durability: Durability::Disk,
+                ..Batch::default()
+            };
+            let stored = store.append(&lease, batch).await;
+            store.release(&lease).await.and(stored)
+        };
+        // The slot has the output as well.
+        if let Err(error) = kept.await {
+            (self.ports.tell)(format!("{job}: the output is not in session {session}: {error}"));
         }
     }
 

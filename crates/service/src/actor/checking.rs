@@ -5,15 +5,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{CallId, Criterion, Event, Evidence, Waiting};
+use windlass_api::{CallId, Criterion, Event, Evidence, SessionInfo, Waiting};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::clock::Clock;
 use windlass_core::event::{EventSink, SinkError};
+use windlass_core::log::AgentRow;
 use windlass_core::message::{ToolCall, ToolResult};
 use windlass_core::permission::{Asker, Question};
 
+use super::plan_steps::StepReview;
 use super::user_command::{Author, Job};
 use super::{Activity, Running, SessionActor};
+use crate::Inner;
+use crate::environment::AgentCopies;
 use crate::replies::Replies;
 use crate::sink::Sink;
 
@@ -31,8 +35,8 @@ pub(super) struct Checking {
 pub(super) enum Purpose {
     /// The criteria of the goal.
     Goal(Vec<Criterion>),
-    /// The step of the plan with this id.
-    Step(String),
+    /// Steps of the plan.
+    Steps(StepReview),
     /// The claims of the session, each with the tree it was made for.
     Claims(Vec<windlass_api::ClaimCheck>),
 }
@@ -58,6 +62,8 @@ pub(super) enum Check {
     Command(String, Author),
     /// The user confirms the goal.
     Confirm(String),
+    /// The changes of a sub-agent can be merged.
+    Merge(Box<AgentRow>, Arc<dyn AgentCopies>),
 }
 
 impl Check {
@@ -92,6 +98,12 @@ impl SessionActor {
                         limit: limits.answer_timeout,
                     }))
                 }
+                Check::Merge(row, copies) => Step::Merge(Box::new(Merge {
+                    row: *row,
+                    copies,
+                    into: self.info.clone(),
+                    inner: Arc::clone(&self.inner),
+                })),
                 Check::Command(command, author) => {
                     let permissions = self.env.permissions();
                     let own = permissions
@@ -134,6 +146,7 @@ impl SessionActor {
 enum Step {
     Run(Box<Job>),
     Confirm(Box<Confirm>),
+    Merge(Box<Merge>),
 }
 
 /// Checks, one after the other. Owned, so that they can run in a task of their own.
@@ -155,6 +168,9 @@ impl Series {
                     self.sink.live(Event::Status { text });
                     observed(&job.run().await)
                 }
+                Step::Merge(_) if self.cancel.is_cancelled() => unconfirmed("stopped", false),
+                // A merge that has started ends: half of one helps nobody.
+                Step::Merge(merge) => merge.run(&self.sink).await,
                 // Nobody is bothered about a goal whose checks fail.
                 Step::Confirm(_) if !seen.iter().all(Observation::has_passed) => unconfirmed("", false),
                 Step::Confirm(confirm) => tokio::select! {
@@ -205,6 +221,43 @@ fn unconfirmed(why: &str, is_unanswered: bool) -> Observation {
         evidence: Evidence::default(),
         excerpt: why.to_owned(),
         is_unanswered,
+    }
+}
+
+/// Changes of a sub-agent, to be merged into the files of the session as one checkpoint.
+struct Merge {
+    row: AgentRow,
+    copies: Arc<dyn AgentCopies>,
+    into: SessionInfo,
+    inner: Arc<Inner>,
+}
+
+impl Merge {
+    async fn run(self, sink: &Sink) -> Observation {
+        let title = self.row.title();
+        let agent = &self.row.session;
+        let merged = self.copies.merge(agent, &self.into).await;
+        let (text, is_complete) = match merged {
+            Ok(merged) => (merged.text, merged.is_complete),
+            Err(why) => (why, false),
+        };
+        let message = format!("Changes of agent {title}: {text}");
+        if is_complete {
+            let _ = self.copies.discard(agent).await;
+            let _ = self.inner.store.set_worktree(agent, None).await;
+        }
+        let told = sink.record(Event::Warning {
+            message: message.clone(),
+        });
+        let _ = told.await;
+        Observation {
+            evidence: Evidence {
+                exit_code: Some(i64::from(!is_complete)),
+                ..Evidence::default()
+            },
+            excerpt: message,
+            is_unanswered: false,
+        }
     }
 }
 

@@ -35,7 +35,6 @@ impl SessionActor {
                 sink: Arc::clone(&self.sink),
                 replies: self.handle.replies.clone(),
                 cancel: turn.ports.cancel.clone(),
-                has_agreed: self.pursuit.agreement(),
             });
         }
         turn.config.hooks.push(ClaimHook {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinError;
 use windlass_api::{
     CheckRun, Criterion, Event, GoalCompletion, GoalEvent, GoalRun, GoalState, GoalStop, Message, Part, Role,
-    SessionEvent, StepState, Timestamp,
+    SessionEvent, Timestamp,
 };
 use windlass_core::log::{Durability, LogError, SpentBy};
 use windlass_core::message::FragmentSource;
@@ -15,12 +15,13 @@ use windlass_core::permission::Mode;
 use windlass_core::turn::Outcome;
 
 use super::checking::{Check, Observation, Purpose};
-use super::user_command::Author;
 use super::{Activity, SessionActor, Stay, not_stored};
 use crate::environment::AutonomyLimits;
 use crate::goal::supervisor::{Judged, Question, question};
-use crate::goal::{After, Due, Phase, plan, prompt, state, work};
+use crate::goal::{After, Due, Phase, prompt, state, work};
 
+/// Input with which a session goes ahead with its plan.
+const GO_AHEAD: &str = "Go ahead.";
 /// A day in milliseconds.
 const DAY: u64 = 86_400_000;
 
@@ -38,7 +39,7 @@ impl SessionActor {
     }
 
     /// Records events about the goal. If that fails, the session is closed, which is reported.
-    async fn note(&mut self, events: Vec<Event>) {
+    pub(super) async fn note(&mut self, events: Vec<Event>) {
         if let Err(error) = self.sink.store(events.clone(), Durability::Disk).await {
             self.sink.tell_only(not_stored(&error));
             self.stay = Stay::Closing;
@@ -47,7 +48,7 @@ impl SessionActor {
     }
 
     /// GOAL-9: stops the work, for a reason that can be read later.
-    async fn halt(&mut self, stop: GoalStop, message: &str) {
+    pub(super) async fn halt(&mut self, stop: GoalStop, message: &str) {
         let to = match stop {
             GoalStop::Stuck | GoalStop::SameBlocker | GoalStop::Unanswered => GoalState::Blocked,
             _ => GoalState::Paused,
@@ -103,7 +104,7 @@ impl SessionActor {
             }
         };
         let (message, events) = match run.plan {
-            true => match self.step_message() {
+            true => match self.step_message().await {
                 Some(next) => next,
                 None => {
                     self.reach(run.text, GoalCompletion::Plan).await;
@@ -196,31 +197,19 @@ impl SessionActor {
         self.input(parts)
     }
 
-    fn input(&self, parts: Vec<Part>) -> Arc<Message> {
+    pub(super) fn input(&self, parts: Vec<Part>) -> Arc<Message> {
         let now = self.inner.clock.now();
         Arc::new(Message::new(&self.info.id, Role::User, parts, now))
-    }
-
-    /// GOAL-6: returns the input for the next step of the plan, and the event that marks the step; `None` if all
-    /// are done.
-    fn step_message(&self) -> Option<(Arc<Message>, Vec<Event>)> {
-        let mut plan = self.pursuit.autonomy.plan.clone();
-        // Independent steps: all that are ready could run in sub-agents from here. One at a time runs in the
-        // session itself.
-        let id = plan::ready(&plan).first()?.id.clone();
-        let step = plan.steps.iter_mut().find(|step| step.id == id)?;
-        step.status = StepState::Active;
-        let step = step.clone();
-        let text = prompt::step(&plan, &step, self.pursuit.failure_of(&id));
-        let parts = vec![Part::context(FragmentSource::Prompt, text)];
-        Some((self.input(parts), vec![work(GoalEvent::Plan(plan))]))
     }
 
     /// Takes the end of a turn into account.
     pub(super) async fn goal_turn_ended(&mut self, outcome: Option<&Outcome>) {
         let goals = self.env.goals();
-        if self.pursuit.take_agreement() {
+        if let Some(id) = self.pursuit.take_agreement() {
             self.env.permissions().set_mode(Mode::Auto);
+            let now = self.inner.clock.now();
+            let message = Message::user(&self.info.id, GO_AHEAD, now);
+            self.queue.put_first(Message { id, ..message }, &self.sink).await;
         }
         let is_own = self.pursuit.is_own_turn();
         let after = match (is_own, outcome) {
@@ -259,12 +248,13 @@ impl SessionActor {
 
     /// GOAL-8: verifies the goal after a turn.
     async fn review(&mut self, says_done: bool) -> Activity {
-        let Some(run) = self.pursuit.autonomy.work().map(|(run, _)| run.clone()) else {
+        let work = self.pursuit.autonomy.work();
+        let Some((run, since)) = work.map(|(run, standing)| (run.clone(), standing.since)) else {
             return Activity::Idle;
         };
         self.pursuit.then(self.soon());
         if run.plan {
-            return self.review_step().await;
+            return self.review_steps(since).await;
         }
         let interval = self.env.goals().autonomy.supervisor.interval;
         let is_due = self.pursuit.autonomy.turns().is_multiple_of(interval);
@@ -386,49 +376,10 @@ impl SessionActor {
         let seen = seen.unwrap_or_default();
         match purpose {
             Purpose::Claims(claims) => self.claims_checked(claims, seen, was_stopped).await,
-            Purpose::Goal(_) | Purpose::Step(_) if !self.pursuit.is_active() => {}
-            Purpose::Goal(_) | Purpose::Step(_) if was_stopped => self.stopped().await,
+            Purpose::Goal(_) | Purpose::Steps(_) if !self.pursuit.is_active() => {}
+            Purpose::Goal(_) | Purpose::Steps(_) if was_stopped => self.stopped().await,
             Purpose::Goal(criteria) => self.goal_checked(criteria, seen).await,
-            Purpose::Step(id) => self.step_checked(&id, seen.first()).await,
+            Purpose::Steps(review) => self.steps_checked(&review, &seen).await,
         }
-    }
-
-    /// Verifies the current step of the plan.
-    async fn review_step(&mut self) -> Activity {
-        let mut steps = self.pursuit.autonomy.plan.steps.iter();
-        let step = steps.find(|step| step.status == StepState::Active).cloned();
-        match step {
-            Some(step) => match step.check {
-                Some(check) => {
-                    let checks = vec![Check::Command(check, Author::Model)];
-                    return self.check(checks, Purpose::Step(step.id)).await;
-                }
-                None => self.step_done(&step.id).await,
-            },
-            None => self.go_on().await,
-        }
-        Activity::Idle
-    }
-
-    async fn step_checked(&mut self, id: &str, seen: Option<&Observation>) {
-        match seen {
-            Some(seen) if seen.has_passed() => self.step_done(id).await,
-            seen => {
-                let excerpt = seen.map_or_else(|| "it could not run".to_owned(), |seen| seen.excerpt.clone());
-                let most = self.env.goals().autonomy.max_stuck_count;
-                if self.pursuit.step_failed(id, excerpt) >= most {
-                    let text = format!("the check of step `{id}` failed {most} times");
-                    self.halt(GoalStop::SameBlocker, &text).await;
-                }
-            }
-        }
-    }
-
-    async fn step_done(&mut self, id: &str) {
-        let mut plan = self.pursuit.autonomy.plan.clone();
-        for step in plan.steps.iter_mut().filter(|step| step.id == id) {
-            step.status = StepState::Done;
-        }
-        self.note(vec![work(GoalEvent::Plan(plan))]).await;
     }
 }

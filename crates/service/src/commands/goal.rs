@@ -53,7 +53,7 @@ fn followed<'a>(cx: &'a mut CommandContext<'_>) -> Result<&'a Goal, Stop> {
 fn show(cx: &mut CommandContext<'_>) -> Outcome {
     let mut text = match followed(cx)? {
         Goal::Idle => "No goal. Your next message becomes the goal, or /goal TEXT.".to_owned(),
-        Goal::Active(text) => format!("Goal: {text}"),
+        Goal::Active { text, .. } => format!("Goal: {text}"),
         Goal::Completed(text) => {
             format!("Goal reached: {text}\nYour next message is a new one, or /goal TEXT.")
         }
@@ -195,8 +195,9 @@ pub(super) async fn begin(cx: &mut CommandContext<'_>, run: GoalRun) -> Outcome 
     let text = format!("Working on the goal without input: {}", run.text);
     let goal = Event::Session(SessionEvent::Goal {
         text: Some(run.text.clone()),
+        explicit: true,
     });
-    let cleared = Event::Session(SessionEvent::Goal { text: None });
+    let cleared = none();
     let now = cx.inner.clock.now();
     let active = state(GoalState::Active, None, "", now);
     // The same text again is a new goal, not more of the old one.
@@ -262,11 +263,18 @@ async fn resume(cx: &mut CommandContext<'_>, arguments: &str) -> Outcome {
 
 async fn clear(cx: &mut CommandContext<'_>) -> Outcome {
     let stopped = ended(cx, "the goal was cleared");
-    let cleared = Event::Session(SessionEvent::Goal { text: None });
-    record(cx, stopped.into_iter().chain([cleared]).collect()).await?;
+    record(cx, stopped.into_iter().chain([none()]).collect()).await?;
     Ok(Said::text(
         "Goal cleared. Your next message is the next one, or /goal TEXT.",
     ))
+}
+
+/// Returns the event that clears the goal.
+fn none() -> Event {
+    Event::Session(SessionEvent::Goal {
+        text: None,
+        explicit: false,
+    })
 }
 
 fn checked(text: &str) -> Result<(), Stop> {
@@ -281,6 +289,7 @@ async fn set(cx: &mut CommandContext<'_>, text: &str) -> Outcome {
     let stopped = ended(cx, "another goal was set");
     let goal = Event::Session(SessionEvent::Goal {
         text: Some(text.to_owned()),
+        explicit: true,
     });
     record(cx, stopped.into_iter().chain([goal]).collect()).await?;
     Ok(Said::text(format!("Goal: {text}")))

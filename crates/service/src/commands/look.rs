@@ -73,7 +73,7 @@ impl CommandContext<'_> {
                 .pursuit
                 .goal
                 .followed(&goals)
-                .and_then(Goal::active)
+                .and_then(Goal::explicit)
                 .map(one_line),
             subgoal: goals.subgoal,
         })

@@ -1,6 +1,8 @@
 //! `/plan`: a task graph that the model proposes, the user edits, and the session carries out. Without arguments it
 //! allows only reads.
 
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use windlass_api::{GoalEvent, GoalRun, Part, Plan, StepState};
@@ -9,8 +11,10 @@ use windlass_core::permission::Mode;
 
 use super::goal::begin;
 use super::{CommandContext, Outcome, Said, Stop, Then, Words, status};
-use crate::goal::{plan, sum, work};
+use crate::goal::{plan, plan_file, sum, work};
 
+/// File of a plan whose name is not given.
+const FILE: &str = "PLAN.md";
 /// Maximum size of a plan's file, in bytes.
 const LARGEST: u64 = 256 * 1024;
 /// Turns that one step may take on average.
@@ -31,14 +35,15 @@ pub(super) async fn plan(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
         }
         ("set", text) if !text.is_empty() => {
             let goal = cx.pursuit.autonomy.plan.goal.clone();
-            let read = plan::read(text, &goal).map_err(Stop::Failed)?;
+            let read = plan::read_edited(text, &goal).map_err(Stop::Failed)?;
             edited(cx, read).await
         }
-        ("--file", path) if !path.is_empty() => {
-            let read = from_file(cx, path)?;
+        ("import", path) if !path.is_empty() => {
+            let read = import(cx, path)?;
             edited(cx, read).await
         }
-        ("drop" | "set" | "--file", _) => Err(Stop::Usage),
+        ("export", path) => export(cx, if path.is_empty() { FILE } else { path }),
+        ("drop" | "set" | "import", _) => Err(Stop::Usage),
         (flag, _) if flag.starts_with("--") => Err(Stop::Usage),
         _ => {
             cx.wait_for_turn()?;
@@ -69,33 +74,58 @@ fn described(plan: &Plan) -> String {
         .filter(|step| step.status == StepState::Done)
         .count();
     format!(
-        "Plan: {}\n{}{done} of {} done. /plan go carries it out, /plan drop STEP removes a step, /plan --file PATH reads \
-         an edited one.",
+        "Plan: {}\n{}{done} of {} done. /plan go carries it out, /plan edit changes it, /plan export FILE writes it to a \
+         file.",
         plan.goal,
         plan::listing(plan),
         plan.steps.len()
     )
 }
 
-/// Hands the plan to the user as a command that sets it.
+/// Hands the plan to the user as a text that `/plan set` takes.
 fn edit(cx: &CommandContext<'_>) -> Outcome {
-    let failed = |error: serde_json::Error| Stop::Failed(error.to_string());
-    let json = serde_json::to_string_pretty(existing(cx)?).map_err(failed)?;
     Ok(Said {
         text: String::new(),
-        then: Then::Edit(format!("/plan set {json}")),
+        then: Then::Edit {
+            command: "/plan set".to_owned(),
+            text: plan_file::write(existing(cx)?),
+        },
     })
 }
 
-fn from_file(cx: &CommandContext<'_>, path: &str) -> Result<Plan, Stop> {
+/// Writes the plan to a file. A file with other content is not replaced.
+fn export(cx: &CommandContext<'_>, path: &str) -> Outcome {
+    let text = plan_file::write(existing(cx)?);
     let whole = Path::new(&cx.info.place).join(path);
     let failed = |why: String| Stop::Failed(format!("{path}: {why}"));
-    let size = std::fs::metadata(&whole).map_err(|error| failed(error.to_string()))?;
+    let opened = match OpenOptions::new().write(true).create_new(true).open(&whole) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+            let other = |_| failed("exists and is not a plan; name another file".to_owned());
+            plan::read_edited(&content(&whole).map_err(failed)?, "").map_err(other)?;
+            OpenOptions::new().write(true).truncate(true).open(&whole)
+        }
+        opened => opened,
+    };
+    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.map_err(|error| failed(error.to_string()))?;
+    Ok(Said::text(format!(
+        "The plan is in {path}. Edit it, then /plan import {path} reads it."
+    )))
+}
+
+fn import(cx: &CommandContext<'_>, path: &str) -> Result<Plan, Stop> {
+    let failed = |why: String| Stop::Failed(format!("{path}: {why}"));
+    let text = content(&Path::new(&cx.info.place).join(path)).map_err(failed)?;
+    plan::read_edited(&text, &cx.pursuit.autonomy.plan.goal).map_err(failed)
+}
+
+/// Reads the file of a plan.
+fn content(path: &Path) -> Result<String, String> {
+    let size = fs::metadata(path).map_err(|error| error.to_string())?;
     if !size.is_file() || size.len() > LARGEST {
-        return Err(failed(format!("expected a file of at most {LARGEST} bytes")));
+        return Err(format!("expected a file of at most {LARGEST} bytes"));
     }
-    let text = std::fs::read_to_string(&whole).map_err(|error| failed(error.to_string()))?;
-    plan::read(&text, &cx.pursuit.autonomy.plan.goal).map_err(failed)
+    fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
 async fn edited(cx: &mut CommandContext<'_>, plan: Plan) -> Outcome {

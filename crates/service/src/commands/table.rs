@@ -181,9 +181,9 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: "plan",
         aliases: &[],
-        arguments: "[TEXT | show | edit | set JSON | --file PATH | drop STEP | go | clear]",
+        arguments: "[TEXT | show | edit | drop STEP | export [FILE] | import FILE | go | clear]",
         help: "Have the model plan a task in steps, edit the plan, and carry it out; alone, allow only reads",
-        complete: Complete::Words(&["show", "edit", "go", "drop", "clear", "--file"]),
+        complete: Complete::Words(&["show", "edit", "go", "drop", "export", "import", "clear"]),
         run: |cx, words| Box::pin(plan::plan(cx, words)),
     },
     Command {

@@ -40,7 +40,7 @@ impl Autonomy {
     pub(crate) fn apply(&mut self, event: &Event) {
         let Event::Session(event) = event else { return };
         match event {
-            SessionEvent::Goal { text } => {
+            SessionEvent::Goal { text, .. } => {
                 let is_same = self.run.as_ref().map(|run| &run.text) == text.as_ref();
                 if !is_same {
                     self.forget();
@@ -109,7 +109,7 @@ impl Autonomy {
                 });
             }
             GoalEvent::Plan(plan) => self.plan = plan.clone(),
-            GoalEvent::Claim(_) => {}
+            GoalEvent::Claim(_) | GoalEvent::GoAhead { .. } => {}
         }
     }
 

@@ -1,17 +1,17 @@
 //! GOAL-6: a turn in plan mode ends with the question whether to go ahead, if somebody is there to answer it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{CallId, Event, FinishReason, Waiting};
+use windlass_api::{CallId, Event, FinishReason, GoalEvent, MessageId, Waiting};
 use windlass_core::event::EventSink;
 use windlass_core::hook::{Hook, TurnEnd, TurnHook};
 use windlass_core::permission::{Asker, Question};
 use windlass_core::turn::{Answered, Outcome};
 
+use super::work;
 use crate::replies::Replies;
 use crate::sink::Sink;
 
@@ -26,8 +26,6 @@ pub(crate) struct GoAhead {
     pub(crate) sink: Arc<Sink>,
     pub(crate) replies: Replies,
     pub(crate) cancel: CancellationToken,
-    /// Set if the user agrees.
-    pub(crate) has_agreed: Arc<AtomicBool>,
 }
 
 impl Hook for GoAhead {
@@ -75,12 +73,10 @@ impl TurnHook for GoAhead {
             answer = self.replies.answer(&self.id, &question) => answer,
         };
         let answer = answer.unwrap_or_default().trim().to_lowercase();
-        let has_agreed = answer == "y" || answer.starts_with(YES);
-        self.has_agreed.store(has_agreed, Ordering::SeqCst);
-        if !has_agreed {
+        if answer != "y" && !answer.starts_with(YES) {
             return Vec::new();
         }
-        let message = "mode auto from the next turn: send a message, such as `go`, to start".to_owned();
-        vec![Event::Warning { message }]
+        let input = MessageId::generate();
+        vec![work(GoalEvent::GoAhead { input })]
     }
 }

@@ -1,7 +1,7 @@
 //! GOAL-2: detects that an answer states, in its own words, that the goal is done.
 //!
-//! Text in code or quotes does not count as the answer's own. Questions, conditions and negations do not
-//! state completion.
+//! A phrase counts if it is a whole sentence, or if the last sentence ends with it. Only prose counts: no code,
+//! quotes, lists, tables and headings. Questions, conditions, negations and counts do not state completion.
 
 /// Maximum length of a quotation, in characters. An unmatched quotation mark must not cause a search through
 /// the whole answer.
@@ -40,14 +40,22 @@ const DOUBTS: &[&str] = &[
     "half",
 ];
 
-/// Returns true if an answer states one of the phrases: as whole words, in any case, outside code and quotes.
+/// Returns true if an answer states one of the phrases: as whole words, in any case.
 pub(crate) fn says(answer: &str, phrases: &[String]) -> bool {
     let words = |phrase: &String| tokens(phrase).into_iter().map(|token| token.word).collect();
     let phrases: Vec<Vec<String>> = phrases.iter().map(words).collect();
-    prose(answer).iter().any(|line| {
-        let tokens = tokens(line);
-        let mut sentences = tokens.split_inclusive(|token| token.tail.contains(['.', '!', '?', '…']));
-        sentences.any(|sentence| states(sentence, &phrases))
+    let paragraphs = prose(answer);
+    paragraphs.iter().enumerate().any(|(index, paragraph)| {
+        let tokens = tokens(paragraph);
+        let sentences = tokens.split_inclusive(|token| token.tail.contains(['.', '!', '?', '…', '。', '!']));
+        let sentences: Vec<&[Token]> = sentences.collect();
+        let is_last = |place: usize| index + 1 == paragraphs.len() && place + 1 == sentences.len();
+        let mut numbered = sentences.iter().enumerate();
+        numbered.any(|(place, sentence)| {
+            phrases
+                .iter()
+                .any(|phrase| states(sentence, phrase, is_last(place)))
+        })
     })
 }
 
@@ -67,32 +75,38 @@ fn tokens(line: &str) -> Vec<Token> {
     line.split_whitespace().map(token).collect()
 }
 
-/// Returns true if a clause of a sentence states a phrase.
-fn states(sentence: &[Token], phrases: &[Vec<String>]) -> bool {
+/// Returns true if a sentence is a phrase, or the last one ends with it.
+fn states(sentence: &[Token], phrase: &[String], is_last: bool) -> bool {
     let is_question = sentence.last().is_some_and(|last| last.tail.contains('?'));
-    let mut clauses = sentence.split_inclusive(|token| token.tail.contains([',', ';', ':', '—', '–']));
-    !is_question && clauses.any(|clause| phrases.iter().any(|phrase| has(clause, phrase)))
-}
-
-fn has(clause: &[Token], phrase: &[String]) -> bool {
-    if phrase.is_empty() {
+    let begin = sentence.len().checked_sub(phrase.len());
+    let Some((before, end)) = begin.and_then(|begin| sentence.split_at_checked(begin)) else {
         return false;
-    }
+    };
     // In scripts without spaces, a phrase is part of a longer word.
     let is_same = |(token, word): (&Token, &String)| {
         token.word == *word || (!word.is_ascii() && token.word.contains(word.as_str()))
     };
-    let is_doubt = |token: &Token| DOUBTS.contains(&token.word.as_str()) || token.word.ends_with("n't");
-    let undoubted = clause.iter().position(is_doubt).unwrap_or(clause.len());
-    let mut places = clause.windows(phrase.len()).take(undoubted);
-    places.any(|window| window.iter().zip(phrase).all(is_same))
+    let is_stated = !phrase.is_empty() && !is_question && end.iter().zip(phrase).all(is_same);
+    is_stated && (before.is_empty() || (is_last && !is_doubted(before)))
 }
 
-/// Returns the lines of an answer without code and quotations.
+/// Returns true if the words before a phrase change its meaning: a denial in its clause, a condition, a count.
+fn is_doubted(before: &[Token]) -> bool {
+    let ends_clause = |token: &Token| token.tail.contains([',', ';', ':', '—', '–']);
+    let clause = before.split(ends_clause).next_back().unwrap_or_default();
+    let is_doubt = |token: &Token| DOUBTS.contains(&token.word.as_str()) || token.word.ends_with("n't");
+    let is_number = |word: &str| !word.is_empty() && word.chars().all(|sign| sign.is_ascii_digit());
+    let is_count = before.last().is_some_and(|last| is_number(&last.word));
+    clause.iter().any(is_doubt) || is_count
+}
+
+/// Returns the paragraphs of an answer without code and quotations. Lists, tables and headings are empty ones.
 fn prose(answer: &str) -> Vec<String> {
     let mut fence: Option<&str> = None;
-    let mut lines = Vec::new();
+    let mut paragraphs = Vec::new();
+    let mut goes_on = false;
     for line in answer.lines() {
+        let is_indented = line.starts_with([' ', '\t']);
         let line = line.trim();
         match (fence, fence_of(line)) {
             (Some(open), _) => {
@@ -100,12 +114,39 @@ fn prose(answer: &str) -> Vec<String> {
                     fence = None;
                 }
             }
-            (None, Some(opened)) => fence = Some(opened),
-            (None, None) if line.starts_with('>') => {}
-            (None, None) => lines.push(unquoted(line)),
+            (None, Some(opened)) => {
+                fence = Some(opened);
+                goes_on = false;
+                paragraphs.push(String::new());
+            }
+            (None, None) if line.is_empty() => goes_on = false,
+            (None, None) if is_marked(line) => {
+                goes_on = false;
+                paragraphs.push(String::new());
+            }
+            // The rest of a list item.
+            (None, None) if is_indented && !goes_on => {}
+            (None, None) => match paragraphs.last_mut().filter(|_| goes_on) {
+                Some(paragraph) => {
+                    paragraph.push(' ');
+                    paragraph.push_str(&unquoted(line));
+                }
+                None => {
+                    paragraphs.push(unquoted(line));
+                    goes_on = true;
+                }
+            },
         }
     }
-    lines
+    paragraphs
+}
+
+/// Returns true if a line is a quotation, a heading, or part of a list or a table.
+fn is_marked(line: &str) -> bool {
+    let numbered = line.trim_start_matches(|sign: char| sign.is_ascii_digit());
+    let is_item = |rest: &str| rest.starts_with(['.', ')']) && rest.len() < line.len();
+    let bullet = ["- ", "* ", "+ ", "• "].iter().any(|sign| line.starts_with(sign));
+    line.starts_with(['>', '#', '|']) || line.contains(" | ") || bullet || is_item(numbered)
 }
 
 /// Returns the fence that a line opens.
@@ -164,9 +205,10 @@ mod tests {
             "**Done!**",
             "Everything is DONE",
             "I fixed it.\n\nTask complete.",
-            "# Done\n\nAll tests pass",
-            "- [x] done",
+            "# Result\n\nAll tests pass.\nDone.",
             "No errors left, task complete.",
+            "Done. It took a while:\n\n- one\n- two",
+            "- one\n- two\n\nEverything that you listed\nis done.",
             "It isn't pretty. It's finished.",
             "```\nx\n```\ndone",
             "~~~\n```\n~~~\ndone",
@@ -211,6 +253,17 @@ mod tests {
             "When it is finished, call me.",
             "Three things remain to be done.",
             "Once completed, it is fast.",
+            "# Done\n\nAll tests pass",
+            "- [x] done",
+            "- one\n  done",
+            "1. Done.",
+            "| state | done |",
+            "test | state\n--- | ---\na | done",
+            "1 pending, 1 completed",
+            "The first part is done. The second part is next.",
+            "I completed the parser and go on with the printer.",
+            "The parser is done.\n\n- the printer is next",
+            "The parser is done:\n\n```\nls\n```",
         ] {
             assert!(!says(answer, &default_phrases()), "{answer}");
         }

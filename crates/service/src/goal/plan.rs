@@ -11,7 +11,7 @@ use windlass_core::hook::{AnswerAction, Hook, TurnAction, TurnEnd, TurnHook};
 use windlass_core::message::{Fragment, FragmentSource};
 use windlass_core::turn::{Answered, Outcome};
 
-use super::work;
+use super::{plan_file, work};
 
 /// Maximum number of steps.
 const MOST_STEPS: usize = 20;
@@ -48,7 +48,18 @@ struct Step {
     status: StepState,
 }
 
-/// Reads a plan from an answer or a file: the JSON object in it.
+/// Reads a plan that a person wrote: a checklist, or a JSON object.
+///
+/// # Errors
+/// Says what is wrong, and in which line.
+pub(crate) fn read_edited(text: &str, goal: &str) -> Result<Plan, String> {
+    match text.trim_start().starts_with(['{', '`']) {
+        true => read(text, goal),
+        false => plan_file::read(text, goal),
+    }
+}
+
+/// Reads a plan from an answer: the JSON object in it.
 ///
 /// # Errors
 /// Says what is wrong: no object, an unknown field, no or too many steps, a repeated or unknown id, a cycle.
@@ -69,56 +80,67 @@ pub(crate) fn read(text: &str, goal: &str) -> Result<Plan, String> {
         goal: proposal.goal.unwrap_or_else(|| goal.to_owned()),
         steps: steps.collect(),
     };
-    validate(&plan)?;
+    validate(&plan).map_err(|flaw| flaw.text)?;
     Ok(plan)
 }
 
+/// Reason a plan cannot be carried out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Flaw {
+    /// Index of the step that is wrong, if it is one step.
+    pub(super) step: Option<usize>,
+    /// Message for the user and the model.
+    pub(super) text: String,
+}
+
 /// Checks the graph.
-pub(crate) fn validate(plan: &Plan) -> Result<(), String> {
+pub(super) fn validate(plan: &Plan) -> Result<(), Flaw> {
+    let flaw = |step: Option<usize>, text: String| Err(Flaw { step, text });
     if plan.steps.is_empty() {
-        return Err("the plan has no steps".to_owned());
+        return flaw(None, "the plan has no steps".to_owned());
     }
     if plan.steps.len() > MOST_STEPS {
         let count = plan.steps.len();
-        return Err(format!(
-            "the plan has {count} steps; at most {MOST_STEPS} are possible"
-        ));
+        let text = format!("the plan has {count} steps; at most {MOST_STEPS} are possible");
+        return flaw(None, text);
     }
     let mut ids = HashSet::new();
-    for step in &plan.steps {
+    for (index, step) in plan.steps.iter().enumerate() {
         let is_sign = |sign: char| sign.is_alphanumeric() || matches!(sign, '-' | '_' | '.');
         let is_name = !step.id.is_empty() && step.id.chars().all(is_sign);
         if !is_name || step.id.chars().count() > LONGEST_ID {
-            return Err(format!(
+            let text = format!(
                 "`{}` is not a step id; use up to {LONGEST_ID} letters, digits, `-`, `_` and `.`",
                 step.id
-            ));
+            );
+            return flaw(Some(index), text);
         }
         if step.title.is_empty() || step.title.chars().count() > LONGEST_TITLE {
-            return Err(format!(
+            let text = format!(
                 "step `{}` needs a title of at most {LONGEST_TITLE} characters",
                 step.id
-            ));
+            );
+            return flaw(Some(index), text);
         }
         if !ids.insert(step.id.as_str()) {
-            return Err(format!("two steps have the id `{}`", step.id));
+            return flaw(Some(index), format!("two steps have the id `{}`", step.id));
         }
     }
-    for step in &plan.steps {
+    for (index, step) in plan.steps.iter().enumerate() {
         if let Some(unknown) = step.depends_on.iter().find(|id| !ids.contains(id.as_str())) {
-            return Err(format!(
-                "step `{}` depends on `{unknown}`, which does not exist",
-                step.id
-            ));
+            let text = format!("step `{}` depends on `{unknown}`, which does not exist", step.id);
+            return flaw(Some(index), text);
         }
     }
-    match cycle(plan) {
-        Some(path) => Err(format!(
-            "the steps depend on each other in a circle: {}",
-            path.join(" → ")
-        )),
-        None => Ok(()),
-    }
+    let Some(path) = cycle(plan) else {
+        return Ok(());
+    };
+    let index = plan
+        .steps
+        .iter()
+        .position(|step| path.contains(&step.id.as_str()));
+    let text = format!("the steps depend on each other in a circle: {}", path.join(" → "));
+    flaw(index, text)
 }
 
 /// Returns the ids of a cycle, if there is one.
@@ -164,16 +186,28 @@ pub(crate) fn ready(plan: &Plan) -> Vec<&PlanStep> {
     ready
 }
 
+/// Returns the ids of the steps that the next turn works on: one, or up to `most` that are ready and did not fail
+/// before. None if all are done.
+pub(crate) fn next(plan: &Plan, most: usize, has_failed: impl Fn(&str) -> bool) -> Vec<String> {
+    let ready = ready(plan);
+    let fresh: Vec<&PlanStep> = ready
+        .iter()
+        .copied()
+        .filter(|step| !has_failed(&step.id))
+        .collect();
+    let steps = match fresh.len().min(most) {
+        0 | 1 => ready.into_iter().take(1).collect(),
+        many => fresh.into_iter().take(many).collect::<Vec<_>>(),
+    };
+    steps.into_iter().map(|step| step.id.clone()).collect()
+}
+
 /// Lists the steps, one per line.
 pub(crate) fn listing(plan: &Plan) -> String {
     let mut text = String::new();
     for (number, step) in (1..).zip(&plan.steps) {
-        let mark = match step.status {
-            StepState::Open => "[ ]",
-            StepState::Active => "[>]",
-            StepState::Done => "[x]",
-        };
-        let _ = write!(text, "{number}. {mark} {}: {}", step.id, step.title);
+        let mark = plan_file::mark(step.status);
+        let _ = write!(text, "{number}. [{mark}] {}: {}", step.id, step.title);
         if !step.depends_on.is_empty() {
             let _ = write!(text, " (after {})", step.depends_on.join(", "));
         }

@@ -50,7 +50,7 @@ fn bad_graphs_are_refused() {
         (&[("a b", &[])], "`a b` is not a step id"),
     ];
     for (steps, words) in cases {
-        let error = validate(&plan(steps)).unwrap_err();
+        let error = validate(&plan(steps)).unwrap_err().text;
         assert!(error.contains(words), "{error}");
     }
     for text in [

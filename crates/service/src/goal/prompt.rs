@@ -60,11 +60,37 @@ pub(crate) fn step(plan: &Plan, step: &PlanStep, failed: Option<&str>) -> String
         );
     }
     if let Some(failed) = failed {
-        let _ = writeln!(text, "The last attempt failed its check:\n{failed}");
+        let _ = writeln!(text, "After the last attempt it was not done:\n{failed}");
     }
+    whole(&mut text, plan);
+    text
+}
+
+/// Returns the text for several steps of a plan that do not depend on each other.
+pub(crate) fn steps(plan: &Plan, steps: &[&PlanStep]) -> String {
+    let mut text = "These steps of the plan are ready, and none depends on another. Carry out all of them now, and no \
+                    other step, in parallel: start one agent for each, all in one reply, with the `agent` tool. Use the \
+                    id of the step as the agent's `name`, and put everything that it must know into its `task`. An agent \
+                    that changes files needs the type `coder`; Windlass merges its changes after your turn, so do not \
+                    repeat them. Without agents, carry out the steps yourself.\n"
+        .to_owned();
+    for step in steps {
+        let _ = write!(text, "- `{}`: {}", step.id, step.title);
+        if let Some(check) = &step.check {
+            let _ = write!(
+                text,
+                " (done when `{check}` succeeds; Windlass runs it after your turn)"
+            );
+        }
+        text.push('\n');
+    }
+    whole(&mut text, plan);
+    text
+}
+
+fn whole(text: &mut String, plan: &Plan) {
     let _ = writeln!(text, "\nThe whole plan, for \"{}\":", plan.goal);
     text.push_str(&super::plan::listing(plan));
-    text
 }
 
 fn criteria(run: &GoalRun) -> String {

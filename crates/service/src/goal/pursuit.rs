@@ -1,12 +1,14 @@
 //! GOAL-3: the next step of the work towards a goal, and its time. The session's task asks between turns.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use windlass_api::{
-    CallId, Event, FailureKind, GoalState, GoalStop, Message, Part, ProviderErrorKind, Timestamp,
+    CallId, Event, FailureKind, GoalEvent, GoalState, GoalStop, Message, MessageId, Part, ProviderErrorKind,
+    SessionEvent, Timestamp,
 };
 use windlass_core::clock::Clock;
 use windlass_core::log::Entry;
@@ -34,8 +36,8 @@ pub(crate) struct Pursuit {
     pub(crate) supervision: Supervision,
     /// The model of the last turn, which judges if no other one does.
     pub(crate) provider: Option<Arc<dyn Provider>>,
-    /// The step of the plan whose check failed last.
-    failed_step: Option<FailedStep>,
+    /// Steps of the plan that were not done after a turn, by id.
+    failed_steps: HashMap<String, FailedStep>,
     /// Task for which the next input asks for a plan.
     planning: Option<String>,
     phase: Phase,
@@ -48,18 +50,17 @@ pub(crate) struct Pursuit {
 }
 
 /// Answers of the user in the running turn.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 struct UserAnswers {
     /// Set when a request was not answered.
     unanswered: Arc<AtomicBool>,
-    /// Set when the user wants the plan carried out.
-    has_agreed: Arc<AtomicBool>,
+    /// Input with which the session goes ahead with its plan.
+    agreed: Option<MessageId>,
 }
 
-/// A step of the plan whose check failed.
-#[derive(Debug)]
+/// A step of the plan that was not done.
+#[derive(Debug, Default)]
 struct FailedStep {
-    id: String,
     times: u32,
     excerpt: String,
 }
@@ -140,7 +141,7 @@ impl Pursuit {
             autonomy: Autonomy::read(entries),
             supervision: Supervision::default(),
             provider: None,
-            failed_step: None,
+            failed_steps: HashMap::new(),
             planning: None,
             phase: Phase::Next(Duration::ZERO),
             answers: Streak::default(),
@@ -175,6 +176,9 @@ impl Pursuit {
     pub(crate) fn apply(&mut self, event: &Event) {
         self.goal.apply(event);
         self.autonomy.apply(event);
+        if let Event::Session(SessionEvent::Work(GoalEvent::GoAhead { input })) = event {
+            self.answered.agreed = Some(input.clone());
+        }
     }
 
     /// Returns true if a turn without input will start, or runs.
@@ -187,14 +191,9 @@ impl Pursuit {
         self.own_turn.is_some()
     }
 
-    /// Returns the place where the user's wish to go ahead with a plan is noted.
-    pub(crate) fn agreement(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.answered.has_agreed)
-    }
-
-    /// Returns true if the user wanted to go ahead, once.
-    pub(crate) fn take_agreement(&self) -> bool {
-        self.answered.has_agreed.swap(false, Ordering::SeqCst)
+    /// Returns the id of the input with which the session goes ahead with its plan, once.
+    pub(crate) fn take_agreement(&mut self) -> Option<MessageId> {
+        self.answered.agreed.take()
     }
 
     /// Announces an input that asks for a plan.
@@ -227,22 +226,17 @@ impl Pursuit {
         self.phase == Phase::Judge
     }
 
-    /// Notes that the check of a step failed, and returns how often it has in a row.
+    /// Notes that a step was not done, and returns how often that happened.
     pub(crate) fn step_failed(&mut self, id: &str, excerpt: String) -> u32 {
-        let before = self.failed_step.as_ref().filter(|step| step.id == id);
-        let times = before.map_or(0, |step| step.times) + 1;
-        self.failed_step = Some(FailedStep {
-            id: id.to_owned(),
-            times,
-            excerpt,
-        });
-        times
+        let failed = self.failed_steps.entry(id.to_owned()).or_default();
+        failed.times += 1;
+        failed.excerpt = excerpt;
+        failed.times
     }
 
-    /// Returns the output of the failed check of a step.
+    /// Returns the reason a step was not done after its last attempt.
     pub(crate) fn failure_of(&self, id: &str) -> Option<&str> {
-        let step = self.failed_step.as_ref().filter(|step| step.id == id)?;
-        Some(&step.excerpt)
+        self.failed_steps.get(id).map(|step| step.excerpt.as_str())
     }
 
     /// Starts over: the next turn is due now, and nothing counts against it.
@@ -250,7 +244,7 @@ impl Pursuit {
         self.answers.reset();
         self.blockers.reset();
         self.waits = 0;
-        self.failed_step = None;
+        self.failed_steps.clear();
         self.supervision = Supervision::default();
         self.phase = Phase::Next(Duration::ZERO);
     }

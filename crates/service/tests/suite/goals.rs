@@ -1,11 +1,15 @@
 //! GOAL-1, GOAL-2: the goal of a session, through the client.
 
+use std::time::Duration;
+
 use serde_json::json;
 use windlass_api::{
-    Begin, Client, ClientError, Commands, Event, Follow, GoalCompletion, Presence, SessionEvent, SessionId,
+    Begin, Client, ClientError, Commands, Event, Follow, GoalCompletion, GoalEvent, GoalStop, Presence,
+    SessionEvent, SessionId,
 };
+use windlass_core::event::LaterMessages;
 use windlass_core::script::Scene;
-use windlass_service::{Goals, Service};
+use windlass_service::{AutonomyLimits, Goals, Service};
 
 use super::bed::{Bed, all, answer, new_session, say};
 
@@ -19,12 +23,21 @@ fn bed(scenes: impl IntoIterator<Item = Scene>) -> Bed {
         subgoal: None,
         follows_goal: true,
         completion_phrases: vec!["task complete".to_owned()],
+        later_messages: LaterMessages::Keep,
         ..Goals::default()
     };
     bed
 }
 
+/// Returns the active goal, on one line.
 async fn goal(service: &Service, session: &SessionId) -> Option<String> {
+    let told = told(service, session, "/goal").await;
+    let words = told.strip_prefix("Goal: ")?.split_whitespace();
+    Some(words.collect::<Vec<_>>().join(" "))
+}
+
+/// Returns the goal for the status line.
+async fn shown(service: &Service, session: &SessionId) -> Option<String> {
     service.overview(session).await.unwrap().goal
 }
 
@@ -39,7 +52,7 @@ async fn told(service: &Service, session: &SessionId, line: &str) -> String {
 async fn record(bed: &Bed, session: &SessionId) -> Vec<String> {
     let entries = bed.store().entries(session, 0, 1000).await.unwrap();
     let line = |event: Event| match event {
-        Event::Session(SessionEvent::Goal { text }) => Some(text.unwrap_or_else(|| "none".to_owned())),
+        Event::Session(SessionEvent::Goal { text, .. }) => Some(text.unwrap_or_else(|| "none".to_owned())),
         Event::Session(SessionEvent::GoalCompleted { text, how }) => Some(format!("{how:?}: {text}")),
         _ => None,
     };
@@ -67,6 +80,7 @@ async fn goals_begin_and_are_reached() {
     assert!(told(&service, &session, "/goal").await.starts_with("No goal."));
     answer(&service, &session, "fix the\n  bug").await;
     assert_eq!(goal(&service, &session).await.as_deref(), Some("fix the bug"));
+    assert_eq!(shown(&service, &session).await, None, "no command set it");
     answer(&service, &session, "and hurry").await;
     assert_eq!(told(&service, &session, "/goal").await, "Goal: fix the\n  bug");
     let events = all(service.submit(say(&session, "well?")).await.unwrap()).await;
@@ -148,6 +162,7 @@ async fn commands_change_the_goal() {
         let said = told(&service, &session, line).await;
         assert!(said.starts_with(text), "{line}: {said}");
         assert_eq!(goal(&service, &session).await.as_deref(), now, "{line}");
+        assert_eq!(shown(&service, &session).await.as_deref(), now, "{line}");
     }
     service.close().await;
     let told = record(&bed, &session).await;
@@ -206,6 +221,35 @@ async fn goals_follow_forks_and_rewinds() {
     let again = bed.service();
     assert_eq!(goal(&again, &session).await.as_deref(), Some("first"));
     again.close().await;
+}
+
+/// GOAL-3, GOAL-9: the time of work without input is limited.
+#[tokio::test]
+async fn work_without_input_has_a_time_limit() {
+    let bed = bed([Scene::text("never")]);
+    bed.kit.goals.lock().unwrap().autonomy = AutonomyLimits {
+        enabled: true,
+        max_time: Duration::ZERO,
+        ..AutonomyLimits::default()
+    };
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    let reply = service
+        .command(&session, "/goal create --auto win")
+        .await
+        .unwrap();
+    let Follow::Watch(events) = reply.follow else {
+        panic!("nothing to watch")
+    };
+    let events = all(events).await;
+    let end = &events.last().unwrap().event;
+    let Event::Session(SessionEvent::Work(GoalEvent::GoalState { reason, message, .. })) = end else {
+        panic!("{end:?}")
+    };
+    assert_eq!(*reason, Some(GoalStop::Time));
+    assert_eq!(message, "it has taken 0 minutes, which is the limit");
+    assert!(bed.provider.seen().is_empty());
+    service.close().await;
 }
 
 /// GOAL-1: a goal survives a summary, although the record before it is no longer read.

@@ -140,6 +140,7 @@ async fn goals_are_read_whenever_they_were_set() {
     let goal = |text: &str| {
         Event::Session(SessionEvent::Goal {
             text: Some(text.to_owned()),
+            explicit: false,
         })
     };
     let reached = Event::Session(SessionEvent::GoalCompleted {

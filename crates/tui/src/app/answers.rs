@@ -8,7 +8,7 @@ use windlass_api::{
 };
 use windlass_core::text::count;
 
-use super::{App, Done, Effect, Older, Report, Subscription, commands};
+use super::{App, Done, Edited, Effect, Older, Report, Subscription, commands};
 use crate::composer::{CompletionQuery, Draft};
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
@@ -140,7 +140,14 @@ impl App {
     fn commanded(&mut self, line: &str, reply: Result<CommandReply, ClientError>) {
         let reply = match reply {
             Ok(reply) => reply,
-            Err(error) => return self.tell(Tone::Warn, &error.to_string()),
+            Err(error) => {
+                self.tell(Tone::Warn, &error.to_string());
+                // A text that took a while to write is not lost.
+                if line.contains('\n') {
+                    self.write_again(line, Vec::new());
+                }
+                return;
+            }
         };
         let mut text = plain(&reply.text);
         if line.trim_end() == "/help" {
@@ -164,7 +171,10 @@ impl App {
             Follow::Watch(_) => {}
             Follow::Session(info) => self.go_to(*info),
             Follow::Leave => self.effect(Effect::Leave),
-            Follow::Edit(line) => self.set_text(&line),
+            Follow::Edit { command, text } => self.effect(Effect::Edit {
+                text,
+                then: Edited::Command(command),
+            }),
             Follow::Submit(parts) => {
                 let texts = parts.iter().filter_map(|part| match part {
                     Part::Text(text) => Some(text.text.as_str()),

@@ -5,7 +5,7 @@ use windlass_api::{OnBusy, Pressed, Submission, UserReply, command_line, typed_c
 use windlass_core::permission::Mode;
 
 use super::jobs::parts;
-use super::{App, Effect, Older};
+use super::{App, Edited, Effect, Older};
 use crate::composer::{CompletionQuery, Did, Draft};
 use crate::keys::KeyAction;
 use crate::menu::{Choice, MOST, Menu, best};
@@ -303,7 +303,10 @@ impl App {
             }
             KeyAction::Editor => {
                 let text = self.composer.shown();
-                self.effect(Effect::Edit(text));
+                self.effect(Effect::Edit {
+                    text,
+                    then: Edited::Draft,
+                });
             }
             KeyAction::PasteImage => self.jobs.clipboard_image(),
             KeyAction::OpenPaste => {
@@ -524,11 +527,17 @@ impl App {
         self.menu = Menu::new(found.iter().take(MOST).map(choice).collect());
     }
 
-    /// Takes the text from the user's editor; on error, the draft stays unchanged.
-    pub(crate) fn edited(&mut self, text: Result<String, String>) {
-        match text {
-            Ok(text) => self.set_text(text.trim_end_matches('\n')),
-            Err(why) => self.tell(Tone::Warn, &why),
+    /// Takes the text from the user's editor. On error, the draft stays unchanged; a command for which there is no
+    /// editor becomes the draft.
+    pub(crate) fn edited(&mut self, then: &Edited, before: &str, text: Result<String, String>) {
+        match (then, text) {
+            (Edited::Draft, Ok(text)) => self.set_text(text.trim_end_matches('\n')),
+            (Edited::Draft, Err(why)) => self.tell(Tone::Warn, &why),
+            (Edited::Command(command), Ok(text)) => self.run_command(&format!("{command}\n{text}")),
+            (Edited::Command(command), Err(why)) => {
+                self.tell(Tone::Warn, &why);
+                self.set_text(&format!("{command}\n{before}"));
+            }
         }
     }
 }

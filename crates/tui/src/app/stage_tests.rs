@@ -221,12 +221,12 @@ impl Stage {
     }
 
     pub(crate) fn edited(&mut self, text: Result<String, String>) {
-        let asked = self
-            .effects
-            .drain(..)
-            .any(|effect| matches!(effect, Effect::Edit(_)));
-        assert!(asked, "no editor was asked for");
-        self.app.edited(text);
+        let asked = self.effects.drain(..).find_map(|effect| match effect {
+            Effect::Edit { text, then } => Some((text, then)),
+            _ => None,
+        });
+        let (before, then) = asked.expect("an editor was asked for");
+        self.app.edited(&then, &before, text);
     }
 
     pub(crate) fn is_dirty(&self) -> bool {

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use crate::settings::keys::{DAY, Key, Section, small};
-use crate::settings::kind::{Kind, TextRule};
+use crate::settings::kind::{Kind, TextRule, words};
+use crate::settings::typed::Word;
+use windlass_core::event::LaterMessages;
 
 /// GOAL-1, GOAL-2, GOAL-3, GOAL-4: goals of sessions.
 pub(super) static SECTION: Section = Section {
@@ -17,9 +19,22 @@ pub(super) static SECTION: Section = Section {
                 set: |s, _, v| s.agent.goal.enabled = v,
             },
             help: "Whether a session has a goal: your first message, or the text set with `/goal TEXT`.",
-            effect: "The goal is only displayed. With `false`, sessions have no goal, and `/goal` and \
+            effect: "The goal is only information; the status line shows one that a command set. With `false`, sessions have no goal, and `/goal` and \
                      `/done` are refused.",
             example: "false",
+            project_ok: false,
+        },
+        Key {
+            name: "agent.goal.later_messages",
+            kind: Kind::Choice {
+                words: words::<LaterMessages>,
+                default: Some("extend"),
+                set: |s, _, v| s.agent.goal.later_messages = Word::from_word(v),
+            },
+            help: "What your later messages do to a goal that came from your first message.",
+            effect: "`extend` adds them, up to 2,000 characters in all; `replace` makes each the new goal; `keep` leaves \
+                     the goal as it is. A goal set with `/goal` stays.",
+            example: "\"keep\"",
             project_ok: false,
         },
         Key {
@@ -42,8 +57,8 @@ pub(super) static SECTION: Section = Section {
                 check: phrase,
                 set: |s, _, v| s.agent.goal.completion_phrases = v,
             },
-            help: "Phrases in an answer that mark the goal as reached. Code, quotes, questions and negations \
-                   do not count.",
+            help: "Phrases that mark the goal as reached: as a whole sentence of an answer, or at its end. Code, \
+                   quotes, lists, tables, questions and negations do not count.",
             effect: "After that, your next message becomes the new goal. With an empty list, only `/done` \
                      completes a goal.",
             example: "[\"task complete\"]",
