@@ -40,6 +40,12 @@ const LONG: &[Long] = &[
         variables: &[("WINDLASS_CRASH_RUNS", "2000"), ("WINDLASS_UNDO_KILLS", "200")],
     },
     Long {
+        name: "trees of agents, killed at random moments",
+        package: "windlass",
+        tests: &["agent_crashes::"],
+        variables: &[("WINDLASS_CRASH_RUNS", "1000")],
+    },
+    Long {
         name: "random histories, compacted",
         package: "windlass-core",
         tests: &["compact::"],

@@ -46,7 +46,7 @@ impl Moment {
         let (requests, then) = match self {
             Self::After(then) => (0, then),
             Self::Request(requests, then) => (requests, then),
-            Self::InReply(requests, _) => (requests, 80),
+            Self::InReply(requests, _) => (requests, 0),
         };
         let seen = || sim.count() as u64 >= requests;
         eventually(Duration::from_millis(4 * TURN), seen);
@@ -117,6 +117,11 @@ impl Crash {
     /// Returns the output so far of a killed process.
     fn kill(&self, run: Running, moment: Moment) -> Output {
         moment.wait(&self.sim);
+        if let Moment::InReply(number, _) = moment {
+            // On a busy machine the reply arrives late. What is shown is stored at most 250 ms later.
+            eventually(Duration::from_secs(1), || shown(&run.stdout()) >= number);
+            eventually(Duration::from_millis(300), || false);
+        }
         run.signal(Signal::KILL);
         run.output()
     }
@@ -215,12 +220,12 @@ impl Crash {
     }
 
     /// Checks that a partly received reply is stored as such.
-    fn check_draft(&self, moment: Moment, asked: u64) {
+    fn check_draft(&self, moment: Moment, (asked, shown): (u64, u64)) {
         // With fewer events there may be no text yet.
         let Moment::InReply(number, 6..) = moment else {
             return;
         };
-        if asked != number {
+        if asked != number || shown < number {
             return;
         }
         let record = self.record();
@@ -262,6 +267,12 @@ impl Crash {
             );
         }
     }
+}
+
+/// Returns the number of replies whose first words were shown.
+fn shown(stdout: &str) -> u64 {
+    let first = |line: &&str| line.contains(r#""type":"delta""#) && line.contains(FIRST_WORDS);
+    stdout.lines().filter(first).count() as u64
 }
 
 fn entries(record: Option<&Value>) -> Vec<Value> {
@@ -327,7 +338,7 @@ fn crash(number: u64, seed: u64) -> &'static str {
         record = crash.record();
     }
     crash.check_resumed(dice.roll(2) == 0, record.as_ref(), was_accepted);
-    crash.check_draft(moment, asked);
+    crash.check_draft(moment, (asked, shown(&output.stdout)));
     phase
 }
 
