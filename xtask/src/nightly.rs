@@ -46,6 +46,12 @@ const LONG: &[Long] = &[
         variables: &[("WINDLASS_CRASH_RUNS", "1000")],
     },
     Long {
+        name: "trees of agents, killed at random moments",
+        package: "windlass",
+        tests: &["agent_crashes::"],
+        variables: &[("WINDLASS_CRASH_RUNS", "1000")],
+    },
+    Long {
         name: "random histories, compacted",
         package: "windlass-core",
         tests: &["compact::"],

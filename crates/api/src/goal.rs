@@ -211,23 +211,11 @@ pub fn goal_note(event: &GoalEvent) -> Option<(NoteKind, String)> {
 }
 
 fn claim_note(claim: &ClaimCheck) -> (NoteKind, String) {
-    let ClaimCheck { text, command, .. } = claim;
-    let code = claim.evidence.exit_code.unwrap_or_default();
-    match claim.status {
-        ClaimStatus::Verified => (NoteKind::Good, format!("Verified: {text} (`{command}`)")),
-        ClaimStatus::False => (
-            NoteKind::Bad,
-            format!("False claim: {text} (`{command}` had exit code {code})"),
-        ),
-        ClaimStatus::Stale => (
-            NoteKind::Bad,
-            format!("Stale claim: {text} (files changed after `{command}` ran)"),
-        ),
-        ClaimStatus::Unproven => (
-            NoteKind::Bad,
-            format!("Unproven claim: {text} (`{command}` was not run)"),
-        ),
-    }
+    let kind = match claim.status {
+        ClaimStatus::Verified => NoteKind::Good,
+        ClaimStatus::False | ClaimStatus::Stale | ClaimStatus::Unproven => NoteKind::Bad,
+    };
+    (kind, claim.line())
 }
 
 #[cfg(test)]

@@ -195,7 +195,8 @@ pub(crate) enum Command {
 /// Text at the end of `windlass verify --help`.
 const VERIFY_HELP: &str = "\
 An agent that finishes with `done` may claim things, each with a command that shows it. This runs those commands again,
-in the sandbox and in the session's folder, and compares their exit codes.
+in the sandbox and in the session's folder, and compares their exit codes. Claims in the reports of agents below the
+session are included; those of an agent with its own copy of the files are verified in that copy until it is merged.
 
 Exit codes:
   0    every claim is verified

@@ -32,6 +32,7 @@ mod terminal;
 mod terminal_ui;
 mod tools;
 mod trust;
+mod verify;
 mod wide_folder;
 
 use std::io::Write;
@@ -121,7 +122,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
             let line = if force { "/redo --force" } else { "/redo" };
             exec::kept(line.to_owned(), of.session, SettingsOptions::default()).await
         }
-        Command::Verify { session, settings } => exec::kept("/verify".to_owned(), session, settings).await,
+        Command::Verify { session, settings } => verify::command(session, settings).await,
         Command::Context { command } => {
             let (line, session, settings) = command.into_line();
             exec::kept(line, session, settings).await

@@ -5,6 +5,7 @@
 mod suite {
     mod agent_copies;
     mod agent_crashes;
+    mod agent_tree;
     mod agents;
     mod answer;
     mod approvals;

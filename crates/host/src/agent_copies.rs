@@ -65,7 +65,13 @@ impl LocalCopies {
 impl AgentCopies for LocalCopies {
     async fn make(&self, parent: &SessionInfo, agent: &SessionId) -> Result<String, String> {
         let (source, name) = (PathBuf::from(&parent.place), agent.to_string());
-        let made = self.blocking(move |worktrees, cancel| worktrees.create(&source, &name, cancel));
+        let made = self.blocking(move |worktrees, cancel| {
+            if let Ok(known) = worktrees.open(&name) {
+                return Ok(known);
+            }
+            worktrees.remove(&name, cancel)?;
+            worktrees.create(&source, &name, cancel)
+        });
         Ok(made.await?.folder().display().to_string())
     }
 

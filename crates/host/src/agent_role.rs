@@ -9,6 +9,10 @@ use windlass_core::turn::Limits;
 use crate::factory::{AgentSpec, SharedMode};
 use crate::tool_catalog::AllowedTools;
 
+/// The tool that runs commands, and the one that ends the work with claims about them.
+const BASH: &str = "bash";
+const DONE: &str = "done";
+
 /// Position of a session among agents.
 pub(crate) struct AgentRole {
     /// The mode of this session, for the sub-agents below it.
@@ -76,5 +80,8 @@ pub(crate) fn allowed_tools(settings: &Settings, agent: &Arc<AgentSpec>) -> Allo
     }
     denied.extend(agent.kind.disallowed_tools.iter().cloned());
     let tools = agent.kind.tools.clone();
-    Arc::new(move |name| tools.contains(name) && !denied.iter().any(|denied| denied == name))
+    // GOAL-7: who can run commands can claim what they show.
+    let claims = tools.contains(BASH);
+    let is_allowed = move |name: &str| tools.contains(name) || (claims && name == DONE);
+    Arc::new(move |name| is_allowed(name) && !denied.iter().any(|denied| denied == name))
 }

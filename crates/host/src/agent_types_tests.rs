@@ -29,7 +29,7 @@ fn files_are_read() {
     );
     assert_eq!(kind.disallowed_tools, ["bash"]);
     assert_eq!(
-        (kind.model.as_deref(), kind.max_turns, kind.max_cost_usd),
+        (kind.model.name.as_deref(), kind.max_turns, kind.max_cost_usd),
         (Some("sim/x"), 7, Some(0.5))
     );
     assert!(kind.isolated && kind.background);
@@ -42,7 +42,7 @@ fn files_of_other_agents_are_read() {
     let claude = "---\nname: tester\ndescription: Tests\ntools: Read, Bash\nmodel: sonnet\npermissionMode: acceptEdits\nmaxTurns: 3\n---\nTest it.";
     let (kind, warnings) = check(".claude/agents/tester.md", claude);
     let kind = kind.unwrap();
-    assert_eq!((warnings, kind.model, kind.max_turns), (Vec::new(), None, 3));
+    assert_eq!((warnings, kind.model.name, kind.max_turns), (Vec::new(), None, 3));
     assert_eq!(
         kind.tools,
         AgentTools::Named(vec!["read_file".into(), "bash".into()])

@@ -122,7 +122,7 @@ pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionT
     let config = ToolsConfig {
         command_timeout: settings.tools.timeout,
         max_command_output: settings.tools.max_output_bytes,
-        offer_done: spec.require_done,
+        offer_done: spec.require_done || spec.agent.is_some(),
         offer_ask_user: spec.interactive,
         todos: todos.clone(),
         blocked_commands: settings.security.blocked_commands.clone(),
@@ -357,9 +357,13 @@ impl LocalFactory {
         let catalog = self.catalog(&above.settings, Path::new(&parent.place));
         let known = catalog.find(&row.job.kind).or_else(|| catalog.find("task"));
         let kind = known.cloned().unwrap_or_else(|| AgentType::new("task", "", ""));
-        let models = match kind.model.as_ref().or(children.model.as_ref()) {
+        let models = match kind.model.name.as_ref().or(children.model.as_ref()) {
             Some(model) => above.models.choosing(model),
             None => above.models.of_session(),
+        };
+        let models = match &kind.model.effort {
+            Some(effort) => models.reasoning(effort),
+            None => models,
         };
         let spec = SessionSpec {
             session: session.id.clone(),

@@ -8,6 +8,7 @@ use windlass_core::clock::Clock;
 use windlass_core::log::SharedRecorder;
 use windlass_core::model::Price;
 use windlass_core::provider::{Provider, ProviderErrorKind};
+use windlass_providers::Effort;
 use windlass_providers::preset::{Preset, presets};
 use windlass_service::{ChooseError, Chosen, ModelChoice, ModelSwitch, NotReady, Titles};
 
@@ -113,6 +114,26 @@ impl Models {
         Self {
             now: Arc::new(Mutex::new(selection)),
             remembered: None,
+            ..self.clone()
+        }
+    }
+
+    /// SUB-1: returns the same models and selection with another reasoning effort.
+    #[must_use]
+    pub fn reasoning(&self, effort: &str) -> Self {
+        let reasoning = Effort::from_name(effort);
+        if self.settings.agent.reasoning == reasoning {
+            return self.clone();
+        }
+        let mut settings = Settings::clone(&self.settings);
+        settings.agent.reasoning = reasoning;
+        let selection = Selection {
+            active: None,
+            ..self.lock().clone()
+        };
+        Self {
+            settings: Arc::new(settings),
+            now: Arc::new(Mutex::new(selection)),
             ..self.clone()
         }
     }

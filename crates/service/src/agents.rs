@@ -34,7 +34,7 @@ pub use self::format::{agent_line, agent_lines, goal_lines};
 pub(crate) use self::orphans::adopt;
 pub(crate) use self::start::{resume, steer};
 pub(crate) use self::tools::{find, stop};
-pub use self::types::{AgentCatalog, AgentTools, AgentType, MAX_TURNS};
+pub use self::types::{AgentCatalog, AgentModel, AgentTools, AgentType, MAX_TURNS};
 use crate::environment::{AgentCopies, SessionHost};
 use crate::handle::SessionHandle;
 use crate::{Inner, Service};

@@ -53,7 +53,8 @@ pub trait SessionFactory: Send + Sync {
 /// SUB-6: copies of a session's files, each for one sub-agent.
 #[async_trait]
 pub trait AgentCopies: Send + Sync {
-    /// Makes a copy of a session's files as they are now, and returns its folder.
+    /// Makes a copy of a session's files as they are now, and returns its folder. A complete copy for this sub-agent is
+    /// kept as it is; the rest of one that was never completed is replaced.
     ///
     /// # Errors
     /// Fails with the reason if the copy cannot be made. The sub-agent then does not start.

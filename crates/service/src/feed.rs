@@ -17,6 +17,7 @@ use futures_util::stream::{self, BoxStream, Stream, StreamExt};
 use windlass_api::{
     EVENT_VERSION, Envelope, Event, EventStream, GoalEvent, GoalState, SessionEvent, SessionId, Waiting,
 };
+use windlass_core::event::AgentEvent;
 use windlass_core::id::MessageId;
 use windlass_core::log::{Entry, Store};
 
@@ -264,7 +265,24 @@ impl Reader {
     }
 
     /// Returns the events of work towards a goal, over all its turns, up to the one that ends it.
-    pub(crate) fn work(mut self) -> EventStream {
+    pub(crate) fn work(self) -> EventStream {
+        self.until(ends_work)
+    }
+
+    /// Returns the events of a sub-agent's run, over all its turns, up to the end of the last one.
+    pub(crate) fn run(self) -> EventStream {
+        let mut has_ended = false;
+        self.until(move |event| {
+            has_ended |= matches!(
+                event,
+                Event::Session(SessionEvent::Agent(AgentEvent::AgentEnded { .. }))
+            );
+            has_ended && event.is_terminal()
+        })
+    }
+
+    /// Returns the events up to the first that is the last.
+    fn until(mut self, mut is_last: impl FnMut(&Event) -> bool + Send + 'static) -> EventStream {
         let mut is_over = false;
         EventStream::new(stream::poll_fn(move |cx| {
             if is_over {
@@ -272,7 +290,7 @@ impl Reader {
             }
             let next = self.poll_next_unpin(cx);
             if let Poll::Ready(next) = &next {
-                is_over = next.as_ref().is_none_or(|envelope| ends_work(&envelope.event));
+                is_over = next.as_ref().is_none_or(|envelope| is_last(&envelope.event));
             }
             next
         }))

@@ -52,7 +52,9 @@ use windlass_core::hook::SessionOpening;
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
 use self::actor::{SessionActor, SessionRequest};
-pub use self::agents::{AgentCatalog, AgentTools, AgentType, MAX_TURNS, agent_line, agent_lines, goal_lines};
+pub use self::agents::{
+    AgentCatalog, AgentModel, AgentTools, AgentType, MAX_TURNS, agent_line, agent_lines, goal_lines,
+};
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{

@@ -23,6 +23,8 @@ pub(crate) struct Input {
     on_busy: OnBusy,
     /// Number of stops in this session when the input was sent.
     stops: u64,
+    /// True if the input is for the running turn and must not start one.
+    needs_turn: bool,
 }
 
 impl Input {
@@ -36,6 +38,24 @@ impl Input {
             message: Arc::new(message),
             on_busy: submission.on_busy,
             stops,
+            needs_turn: false,
+        })
+    }
+
+    /// Creates an input for the turn that runs. It is refused if none does.
+    pub(crate) fn for_running_turn(
+        session: &SessionId,
+        text: &str,
+        stops: u64,
+        now: Timestamp,
+    ) -> Result<Self, ClientError> {
+        let submission = Submission {
+            on_busy: OnBusy::Steer,
+            ..Submission::text(session.clone(), text)
+        };
+        Ok(Self {
+            needs_turn: true,
+            ..Self::new(submission, stops, now)?
         })
     }
 }
@@ -113,11 +133,11 @@ impl Queue {
         self.heard = Some(self.stops.count());
     }
 
-    /// Returns true if an input has to wait although no turn runs: others come first, or the user stopped
-    /// something after it was sent.
+    /// Returns true if an input cannot start a turn although none runs: others come first, the user stopped
+    /// something after it was sent, or it is for a running turn.
     pub(crate) fn delays(&self, input: &Input) -> bool {
         let is_stopped = input.stops != self.stops.count() && input.on_busy != OnBusy::Refuse;
-        is_stopped || !self.messages.is_empty()
+        is_stopped || !self.messages.is_empty() || input.needs_turn
     }
 
     /// Notes an input that starts its turn without waiting.
@@ -130,6 +150,7 @@ impl Queue {
     pub(crate) async fn accept(&mut self, input: Input, is_running: bool, sink: &Sink) -> Accepted {
         let session = input.message.session_id.clone();
         let waits = match input.on_busy {
+            _ if input.needs_turn && !is_running => return Err(ClientError::Closed(session)),
             _ if !is_running && self.is_held() => self.line_up(input.message, sink).await?,
             OnBusy::Refuse => return Err(ClientError::Busy(session)),
             OnBusy::Steer if is_running => self.steer(input.message, sink).await?,

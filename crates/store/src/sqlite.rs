@@ -30,10 +30,10 @@ use tempfile::TempDir;
 use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    AgentBudget, AgentLedger, AgentQuery, AgentRow, Attachment, Batch, BlobLimits, Blobs, Booking,
-    Durability, Entry, Exchange, Exchanges, Found, Frame, GoalInfo, GoalRegistry, Label, Lease, Ledger,
-    Lifecycle, LogError, NewAgent, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog,
-    SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy,
+    AgentBudget, AgentLedger, AgentLimits, AgentQuery, AgentRow, Attachment, Batch, BlobLimits, Blobs,
+    Booking, Durability, Entry, Exchange, Exchanges, Found, Frame, GoalInfo, GoalRegistry, Label, Lease,
+    Ledger, Lifecycle, LogError, NewAgent, NewExchange, NewSession, Opened, Preferences, SessionInfo,
+    SessionLog, SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy,
 };
 
 pub use self::care::{Health, backup, check, vacuum};
@@ -260,6 +260,20 @@ impl AgentLedger for SqliteStore {
                 Err(SpawnError::Log(error)) => Err(error),
                 told => Ok(told),
             }
+        };
+        self.writer.run(Durability::Process, work).await?
+    }
+
+    async fn restart(&self, session: &SessionId, limits: &AgentLimits) -> Result<AgentRow, SpawnError> {
+        let (id, limits, clock) = (session.clone(), limits.clone(), Arc::clone(&self.clock));
+        let work = move |connection: &rusqlite::Connection| match agents::restart(
+            connection,
+            &id,
+            &limits,
+            clock.now(),
+        ) {
+            Err(SpawnError::Log(error)) => Err(error),
+            told => Ok(told),
         };
         self.writer.run(Durability::Process, work).await?
     }

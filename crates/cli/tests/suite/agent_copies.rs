@@ -93,3 +93,133 @@ fn a_copy_with_settings_of_an_editor_is_not_merged() {
     assert!(!workspace.has("part") && !workspace.has("make.sh"));
     assert!(ledger(&workspace)[0]["worktree"].is_string());
 }
+
+/// SUB-6: two coders that change the same line in parallel are told apart: the session hears about it while they run,
+/// the first merge applies, the second reports the conflict and keeps your version and the copy.
+#[test]
+fn two_coders_collide() {
+    let coder = |task: &str, word: &str| {
+        [
+            child(
+                task,
+                Reply::call(
+                    "bash",
+                    json!({"command": format!("echo {word} > notes.txt; echo {word} > {word}.txt")}),
+                ),
+            ),
+            // Long enough that both have changed the file when the other one's next step ends.
+            child(task, Reply::call("bash", json!({"command": "sleep 6"}))),
+            child(task, Reply::text("changed")),
+        ]
+    };
+    let mut replies = Vec::new();
+    replies.extend(coder("say left;", "left"));
+    replies.extend(coder("say right;", "right"));
+    replies.push(
+        Reply::call(
+            "agent",
+            json!({"task": "say left;", "type": "coder", "name": "one"}),
+        )
+        .and_call(
+            "agent",
+            json!({"task": "say right;", "type": "coder", "name": "two"}),
+        ),
+    );
+    replies.push(Reply::text("end"));
+    let (_sim, workspace) = with(Protocol::Anthropic, replies, "");
+    workspace.write("notes.txt", "one\n");
+    let output = workspace.run(&STREAM).arg("go").output();
+    output.assert_code(0);
+    let warnings = output.events_of("warning");
+    let told = "several agents change the same files: notes.txt";
+    assert!(
+        warnings.iter().any(|warning| warning["message"] == told),
+        "{output}"
+    );
+    let said = workspace
+        .run(&["--plain", "--continue"])
+        .stdin("/agents merge one\n/agents merge two\n")
+        .output();
+    let text = format!("{}{}", said.stdout, said.stderr);
+    assert!(text.contains("Merged 2 files; /undo takes it back."), "{text}");
+    assert!(
+        text.contains("Conflicts; your version stays, and the agent's copy is kept:\n  notes.txt: "),
+        "{text}"
+    );
+    assert_eq!(
+        (workspace.read("notes.txt"), workspace.read("right.txt")),
+        ("left\n".into(), "right\n".into())
+    );
+    let rows = ledger(&workspace);
+    assert!(
+        rows[0]["worktree"].is_null() && rows[1]["worktree"].is_string(),
+        "{rows:?}"
+    );
+}
+
+/// SUB-5, SUB-6: a coder that a limit refuses gets no copy of the files, also if it is called at the same time as the
+/// one that reaches the limit.
+#[test]
+fn a_refused_coder_has_no_copy() {
+    let work = || {
+        child(
+            "wait a bit",
+            Reply::call("bash", json!({"command": "echo x > new.txt"})),
+        )
+    };
+    let replies = vec![
+        work(),
+        child("wait a bit", Reply::text("done")),
+        Reply::call("agent", json!({"task": "wait a bit", "type": "coder"}))
+            .and_call("agent", json!({"task": "wait a bit", "type": "coder"}))
+            .and_call("agent", json!({"task": "wait a bit", "type": "coder"})),
+        Reply::text("end"),
+    ];
+    let (_sim, workspace) = with(Protocol::Anthropic, replies, "");
+    workspace.write("notes.txt", "one\n");
+    let output = workspace
+        .run(&STREAM)
+        .args(&["-c", "agents.max_agents=1", "go"])
+        .output();
+    output.assert_code(0);
+    let refused = results(&output);
+    let refused = refused
+        .iter()
+        .filter(|text| text.contains("agents.max_agents is 1"));
+    assert_eq!(refused.count(), 2, "{output}");
+    let rows = ledger(&workspace);
+    assert_eq!(rows.len(), 1);
+    // The folder of all copies, above that of this one.
+    let copy = std::path::Path::new(rows[0]["worktree"].as_str().unwrap());
+    let all = copy.ancestors().nth(3).unwrap();
+    assert!(all.ends_with("state-worktrees"), "{}", all.display());
+    assert_eq!(std::fs::read_dir(all).unwrap().count(), 1);
+}
+
+/// SUB-7: a coder whose unchanged copy was removed gets a new one, from the files as they are then, when it continues.
+#[test]
+fn a_resumed_coder_has_a_copy_again() {
+    let replies = vec![
+        child(
+            "write it now",
+            Reply::call("bash", json!({"command": "cat late.txt > copy.txt"})),
+        ),
+        child("write it now", Reply::text("written")),
+        child("only look", Reply::text("seen")),
+        Reply::call("agent", json!({"task": "only look", "type": "coder"})),
+        Reply::call("bash", json!({"command": "echo late > late.txt"})),
+        Reply::call("agent_send", json!({"agent": "1", "message": "write it now"})),
+        Reply::call("agent_wait", json!({})),
+        Reply::text("end"),
+    ];
+    let (_sim, workspace) = with(Protocol::Anthropic, replies, "");
+    workspace.write("notes.txt", "one\n");
+    let output = workspace.run(&STREAM).arg("go").output();
+    output.assert_code(0);
+    let results = results(&output);
+    assert!(results[3].starts_with("written"), "{output}");
+    assert!(!workspace.has("copy.txt"));
+    let row = &ledger(&workspace)[0];
+    let copy = std::path::Path::new(row["worktree"].as_str().unwrap());
+    assert_eq!(std::fs::read_to_string(copy.join("copy.txt")).unwrap(), "late\n");
+}

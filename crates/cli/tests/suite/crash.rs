@@ -46,7 +46,7 @@ impl Moment {
         let (requests, then) = match self {
             Self::After(then) => (0, then),
             Self::Request(requests, then) => (requests, then),
-            Self::InReply(requests, _) => (requests, 80),
+            Self::InReply(requests, _) => (requests, 0),
         };
         let seen = || sim.count() as u64 >= requests;
         eventually(Duration::from_millis(4 * TURN), seen);
@@ -127,7 +127,7 @@ impl Crash {
     fn kill(&self, run: Running, moment: Moment) -> Output {
         moment.wait(&self.sim);
         if let Moment::InReply(number, TEXT..) = moment
-            && eventually(Duration::from_secs(10), || shown(&run.stdout()) >= number)
+            && eventually(Duration::from_secs(2), || shown(&run.stdout()) >= number)
         {
             // What has been shown is stored soon, not at once.
             eventually(Duration::from_millis(250), || false);

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Event;
+use super::{ClaimCheck, ClaimStatus, Event, GoalEvent, SessionEvent};
 use crate::id::SessionId;
 use crate::log::AgentState;
 use crate::model::Usage;
@@ -29,6 +29,9 @@ pub enum AgentEvent {
     AgentStarted {
         /// True if an idle parent continues when it ends.
         wake: bool,
+        /// True if the result of the last run, if it is not delivered, is dropped. Otherwise the new result follows it.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        replaces: bool,
     },
     /// This sub-agent ended a run. Recorded together with the terminal event of its turn.
     AgentEnded {
@@ -39,6 +42,9 @@ pub enum AgentEvent {
         reason: Option<String>,
         /// Answer of the sub-agent, or the text it had written so far.
         result: String,
+        /// GOAL-7: claims in the answer, each with the facts known about it.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        claims: Vec<ClaimCheck>,
     },
     /// The results of these sub-agents are part of the conversation of this session. Recorded together with the
     /// message or the tool result that contains them.
@@ -74,6 +80,11 @@ impl AgentEvent {
             Event::Final { .. } => "answered".to_owned(),
             Event::Canceled { .. } => "stopped".to_owned(),
             Event::Failed { message, .. } => format!("failed: {message}"),
+            Event::Session(SessionEvent::Work(GoalEvent::Claim(claim)))
+                if claim.status != ClaimStatus::Verified =>
+            {
+                claim.line()
+            }
             _ => return None,
         };
         Some(format!("agent {number} {name}: {text}"))
@@ -81,6 +92,6 @@ impl AgentEvent {
 
     /// Wraps this event.
     pub fn into_event(self) -> Event {
-        Event::Session(super::SessionEvent::Agent(self))
+        Event::Session(SessionEvent::Agent(self))
     }
 }

@@ -208,6 +208,24 @@ pub struct ClaimCheck {
     pub evidence: Evidence,
 }
 
+impl ClaimCheck {
+    /// Describes the claim and the facts in one line.
+    pub fn line(&self) -> String {
+        let Self { text, command, .. } = self;
+        match (self.status, self.evidence.exit_code) {
+            (ClaimStatus::Verified, _) => format!("Verified: {text} (`{command}`)"),
+            (ClaimStatus::False, Some(code)) => {
+                format!("False claim: {text} (`{command}` had exit code {code})")
+            }
+            (ClaimStatus::False, None) => format!("False claim: {text} (`{command}`)"),
+            (ClaimStatus::Stale, _) => {
+                format!("Stale claim: {text} (files changed after `{command}` ran)")
+            }
+            (ClaimStatus::Unproven, _) => format!("Unproven claim: {text} (`{command}` was not run)"),
+        }
+    }
+}
+
 /// Result of comparing a claim with what Windlass observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{LogError, NewSession, Opened};
 use crate::clock::Timestamp;
+use crate::event::ClaimCheck;
 use crate::id::{CallId, SessionId};
 
 /// State of a sub-agent.
@@ -98,6 +99,20 @@ pub struct AgentBudget {
     pub seconds: Option<u64>,
 }
 
+impl AgentBudget {
+    /// Returns the name of an amount of which nothing is left.
+    pub fn used_up(&self) -> Option<&'static str> {
+        match self {
+            Self { tokens: Some(0), .. } => Some("tokens"),
+            Self { turns: Some(0), .. } => Some("turns"),
+            Self {
+                cost_usd: Some(cost), ..
+            } if *cost <= 0.0 => Some("money"),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for AgentBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let parts = [
@@ -162,6 +177,9 @@ pub struct AgentStatus {
     pub result: Option<String>,
     /// True if the result is part of the parent's conversation.
     pub delivered: bool,
+    /// GOAL-7: claims in the result, each with the facts known about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub claims: Vec<ClaimCheck>,
 }
 
 /// One sub-agent.
@@ -321,6 +339,24 @@ pub enum SpawnError {
         /// Budget of the parent.
         of: String,
     },
+    /// The sub-agent has not ended, so that it cannot start again.
+    #[error("agent {title} is already {state}")]
+    Active {
+        /// Number and name.
+        title: String,
+        /// Its state.
+        state: AgentState,
+    },
+    /// The sub-agent has nothing left of its budget, so that it cannot start again.
+    #[error("the budget of agent {title} is used up: no {what} left of {of}")]
+    UsedUp {
+        /// Number and name.
+        title: String,
+        /// Name of the amount.
+        what: &'static str,
+        /// Its budget.
+        of: AgentBudget,
+    },
     /// The store failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -333,6 +369,10 @@ pub enum AgentQuery {
     Below(SessionId),
     /// Sub-agents that a session started itself, by number.
     Children(SessionId),
+    /// Sub-agents below a session that have not ended.
+    Active(SessionId),
+    /// Sub-agents that a session started and whose result is not delivered, running ones included.
+    Pending(SessionId),
     /// Sub-agents that a session started, that have ended, and whose result is not delivered.
     Undelivered(SessionId),
     /// Sub-agents of the trees that changed last, tree by tree; at most this number of trees.
@@ -349,6 +389,14 @@ pub trait AgentLedger: Send + Sync {
     /// The limit that is reached, with its numbers, or the failure of the store. In either case nothing was
     /// written.
     async fn spawn(&self, new: NewAgent, owner: &str) -> Result<Spawned, SpawnError>;
+
+    /// Reserves the place of a sub-agent that has ended and is about to start again: it is `queued` from here on.
+    /// Limits and its budget are checked in the same transaction. Returns its row.
+    ///
+    /// # Errors
+    /// The limit that is reached, with its numbers, or the failure of the store. In either case nothing was
+    /// written.
+    async fn restart(&self, session: &SessionId, limits: &AgentLimits) -> Result<AgentRow, SpawnError>;
 
     /// Returns the row of a session; `None` if it is no sub-agent.
     ///
@@ -369,7 +417,8 @@ pub trait AgentLedger: Send + Sync {
     /// Fails if the store cannot be read.
     async fn budget_left(&self, session: &SessionId) -> Result<AgentBudget, LogError>;
 
-    /// Records the folder of a sub-agent's own copy of the files, or that it is gone.
+    /// Records the folder of a sub-agent's own copy of the files, which it works in from here on, or that the copy is
+    /// gone.
     ///
     /// # Errors
     /// Fails if the store cannot be written.

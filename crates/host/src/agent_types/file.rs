@@ -127,7 +127,7 @@ fn set(kind: &mut AgentType, entry: &TableEntry) -> Result<Set, String> {
         "prompt" => kind.prompt = value.text()?.trim().to_owned(),
         "tools" => tools(kind, value)?,
         "disallowed_tools" => kind.disallowed_tools = names(value)?,
-        "model" => kind.model = foreign::model(value.text()?.trim()),
+        "model" => kind.model.name = foreign::model(value.text()?.trim()),
         "max_turns" => {
             kind.max_turns = value
                 .whole::<u32>()
@@ -157,7 +157,8 @@ fn set(kind: &mut AgentType, entry: &TableEntry) -> Result<Set, String> {
             }
         }
         "color" => {}
-        "effort" | "skills" | "mcp" | "memory" => return Ok(Set::NoEffect),
+        "effort" => kind.model.effort = Some(value.choice(&foreign::EFFORTS)?.to_owned()),
+        "skills" | "mcp" | "memory" => return Ok(Set::NoEffect),
         _ => return Ok(Set::Unknown),
     }
     Ok(Set::Done)

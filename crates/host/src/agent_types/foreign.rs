@@ -15,6 +15,18 @@ const TOOLS: &[(&str, &str)] = &[
     ("shell", "bash"),
 ];
 
+/// Words for the reasoning effort, and ours. Other agents have further grades.
+pub(super) const EFFORTS: [(&str, &str); 8] = [
+    ("off", "off"),
+    ("low", "low"),
+    ("medium", "medium"),
+    ("high", "high"),
+    ("none", "off"),
+    ("minimal", "low"),
+    ("xhigh", "high"),
+    ("max", "high"),
+];
+
 /// Returns our name of a tool. A name that only differs in case is ours.
 pub(super) fn tool(name: &str) -> String {
     let plain = name.trim().to_lowercase();

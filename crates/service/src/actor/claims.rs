@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 use windlass_api::{
     CallId, ClaimCheck, ClaimStatus, ClientError, Event, FinishReason, GoalEvent, Message, SessionEvent,
 };
-use windlass_core::log::{counting, record};
+use windlass_core::log::{AgentQuery, counting, record};
 use windlass_core::permission::Mode;
 
 use super::checking::{Check, Observation, Purpose};
@@ -78,7 +78,22 @@ impl SessionActor {
                 }
             }
         }
-        if claims.is_empty() {
+        let below = AgentQuery::Below(self.info.id.clone());
+        let below = self.inner.store.agents(&below).await.unwrap_or_default();
+        let reports = below.iter().filter(|row| !row.status.claims.is_empty());
+        // A copy that is not merged has its own files: its claims are verified in the sub-agent's session.
+        for row in reports.clone().filter(|row| row.job.worktree.is_none()) {
+            let new = row
+                .status
+                .claims
+                .iter()
+                .filter(|claim| !places.contains_key(&claim.command));
+            claims.extend(new.map(|claim| ClaimCheck {
+                text: format!("agent {}: {}", row.title(), claim.text),
+                ..claim.clone()
+            }));
+        }
+        if claims.is_empty() && reports.count() == 0 {
             let text = "there is nothing to verify: no answer in this session carries claims".to_owned();
             let _ = answer.send(Err(ClientError::Command(text)));
             return Activity::Idle;
@@ -136,7 +151,7 @@ fn status(claim: &ClaimCheck, seen: &Observation) -> ClaimStatus {
     match seen.evidence.exit_code {
         None => ClaimStatus::Unproven,
         Some(code) if code == claim.claimed_exit_code => ClaimStatus::Verified,
-        Some(_) if before.is_some() && before != now => ClaimStatus::Stale,
+        Some(_) if before.is_some() && now.is_some() && before != now => ClaimStatus::Stale,
         Some(_) => ClaimStatus::False,
     }
 }

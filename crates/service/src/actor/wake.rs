@@ -37,9 +37,11 @@ impl SessionActor {
         self.turn(&message, stop).await
     }
 
-    /// Records the end of a turn. The end of a sub-agent's run goes with it.
+    /// Records the end of a turn. The end of a sub-agent's run goes with it, unless a message came too late for this
+    /// turn: it starts the next turn of the same run.
     pub(super) async fn end_turn(&mut self, mut events: Vec<Event>) {
-        self.handle.family.close(&self.history, &mut events);
+        let goes_on = self.may_continue();
+        self.handle.family.close(&self.history, &mut events, goes_on);
         self.end(events).await;
     }
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
 use windlass_core::hook::{Hook, TurnHook};
-use windlass_core::log::{AgentBudget, AgentRow, AgentState};
+use windlass_core::log::{AgentRow, AgentState};
 use windlass_core::middleware::{IterationView, Verdict};
 
 use super::Family;
@@ -48,7 +48,7 @@ impl TurnHook for BudgetHook {
             return Verdict::proceed();
         }
         let left = inner.store.budget_left(&self.row.session).await;
-        let Some(what) = left.ok().and_then(used_up) else {
+        let Some(what) = left.ok().and_then(|left| left.used_up()) else {
             return Verdict::proceed();
         };
         self.family.ends_as(AgentState::Failed, "budget");
@@ -56,16 +56,5 @@ impl TurnHook for BudgetHook {
             "the budget of this agent is used up: no {what} left of {}",
             self.row.budget
         ))
-    }
-}
-
-fn used_up(left: AgentBudget) -> Option<&'static str> {
-    match left {
-        AgentBudget { tokens: Some(0), .. } => Some("tokens"),
-        AgentBudget { turns: Some(0), .. } => Some("turns"),
-        AgentBudget {
-            cost_usd: Some(cost), ..
-        } if cost <= 0.0 => Some("money"),
-        _ => None,
     }
 }

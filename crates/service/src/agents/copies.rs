@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use windlass_api::SessionId;
-use windlass_core::log::{AgentQuery, AgentRow, AgentState};
+use windlass_api::{SessionId, SessionInfo};
+use windlass_core::log::{AgentQuery, AgentRow};
 
 use super::start::warn;
 use crate::Service;
@@ -29,11 +29,12 @@ impl Collisions {
             return;
         }
         self.looked = Some(now);
-        let query = AgentQuery::Children(row.family.parent.clone());
+        let parent = &row.family.parent;
+        let query = AgentQuery::Active(parent.clone());
         let rows = service.inner.store.agents(&query).await.unwrap_or_default();
         let beside = rows
             .iter()
-            .filter(|row| row.status.state.is_active() && row.job.worktree.is_some());
+            .filter(|row| row.family.parent == *parent && row.job.worktree.is_some());
         let beside: Vec<SessionId> = beside.map(|row| row.session.clone()).collect();
         let Ok(copies) = service.copies() else { return };
         if beside.len() < 2 {
@@ -49,9 +50,31 @@ impl Collisions {
     }
 }
 
-/// Removes the copy of a sub-agent that has finished without changing anything.
+/// Gives a sub-agent that works in a copy of the files this copy, and returns its folder. A copy that is there is kept.
+pub(super) async fn prepare(
+    service: &Service,
+    parent: &SessionInfo,
+    row: &mut AgentRow,
+) -> Result<String, String> {
+    let made = match service.copies() {
+        Ok(copies) => copies.make(parent, &row.session).await,
+        Err(why) => Err(why),
+    };
+    let folder = made.map_err(|why| format!("its own copy of the files cannot be made: {why}"))?;
+    let stored = service
+        .inner
+        .store
+        .set_worktree(&row.session, Some(&folder))
+        .await;
+    stored.map_err(|error| error.to_string())?;
+    row.job.place.clone_from(&folder);
+    row.job.worktree = Some(folder.clone());
+    Ok(folder)
+}
+
+/// Removes the copy of a sub-agent that has not changed anything in it.
 pub(super) async fn drop_unchanged(service: &Service, row: &mut AgentRow) {
-    if row.job.worktree.is_none() || row.status.state != AgentState::Done {
+    if row.job.worktree.is_none() {
         return;
     }
     let Ok(copies) = service.copies() else { return };

@@ -3,7 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
-use windlass_api::{Event, FailureKind, FinishReason, Message, Role, SessionId};
+use windlass_api::{
+    ClaimCheck, Event, FailureKind, FinishReason, GoalEvent, Message, Role, SessionEvent, SessionId,
+};
 use windlass_core::event::AgentEvent;
 use windlass_core::hook::Hooks;
 use windlass_core::log::{AgentRow, AgentState, Durability};
@@ -20,11 +22,13 @@ pub(crate) struct Family {
 struct Relations {
     /// The ledger's row of this session, as of its last opening, if it is a sub-agent.
     row: Option<AgentRow>,
+    /// Answers of the current run's earlier turns.
+    answers: Answers,
     /// State after the current run, if somebody stopped it for a reason.
     ending: Option<(AgentState, String)>,
     /// Sub-agents that run in this process.
     running: Vec<RunningChild>,
-    /// True if the session has or had sub-agents.
+    /// True if the session started sub-agents here, or has results that are not delivered.
     has_children: bool,
     /// True if the ledger may contain results that are not delivered.
     expects_results: bool,
@@ -50,7 +54,9 @@ impl Family {
 
     /// Sets the row of a session that becomes live.
     pub(crate) fn is_agent(&self, row: Option<AgentRow>) {
-        self.lock().row = row;
+        let mut relations = self.lock();
+        relations.row = row;
+        relations.answers = Answers::default();
     }
 
     /// Returns the row of this session, if it is a sub-agent.
@@ -101,6 +107,25 @@ impl Family {
         self.ends.notify_waiters();
     }
 
+    /// Waits until a sub-agent that has ended is no longer followed.
+    pub(crate) async fn settled(&self, child: &SessionId) {
+        loop {
+            let next = self.ends.notified();
+            tokio::pin!(next);
+            // Registered before the list is read, so that no end is missed.
+            next.as_mut().enable();
+            if !self
+                .lock()
+                .running
+                .iter()
+                .any(|running| running.session == *child)
+            {
+                return;
+            }
+            next.await;
+        }
+    }
+
     /// Returns the signal that a sub-agent ended.
     pub(crate) fn ends(&self) -> Arc<Notify> {
         Arc::clone(&self.ends)
@@ -136,10 +161,10 @@ impl Family {
         std::mem::take(&mut self.lock().wakes)
     }
 
-    /// Adds the end of a sub-agent's run before the event that ends its turn. Does nothing for any other session.
-    pub(crate) fn close(&self, history: &[Arc<Message>], events: &mut Vec<Event>) {
+    /// Adds the end of a sub-agent's run before the event that ends its turn. If the run goes on with another turn, the
+    /// answer of this one is kept for the result instead. Does nothing for any other session.
+    pub(crate) fn close(&self, history: &[Arc<Message>], events: &mut Vec<Event>, goes_on: bool) {
         let mut relations = self.lock();
-        let ending = relations.ending.take();
         if relations.row.is_none() {
             return;
         }
@@ -147,15 +172,40 @@ impl Family {
             return;
         };
         let Some(end) = events.get(place) else { return };
-        let ended = ended(end, history, ending);
+        let claims = events.iter().filter_map(|event| match event {
+            Event::Session(SessionEvent::Work(GoalEvent::Claim(claim))) => Some(claim.clone()),
+            _ => None,
+        });
+        relations.answers.claims.extend(claims);
+        if goes_on {
+            if let Event::Final { content, .. } = end {
+                relations.answers.texts.push(content.clone());
+            }
+            return;
+        }
+        let ending = relations.ending.take();
+        let answers = std::mem::take(&mut relations.answers);
+        let ended = ended(end, history, ending, answers);
         events.insert(place, ended.into_event());
     }
 }
 
+/// Answers of the turns of a run so far.
+#[derive(Default)]
+struct Answers {
+    texts: Vec<String>,
+    claims: Vec<ClaimCheck>,
+}
+
 /// Returns the end of a run that ended with this event.
-fn ended(end: &Event, history: &[Arc<Message>], ending: Option<(AgentState, String)>) -> AgentEvent {
+fn ended(
+    end: &Event,
+    history: &[Arc<Message>],
+    ending: Option<(AgentState, String)>,
+    answers: Answers,
+) -> AgentEvent {
     let so_far = || last_text(history);
-    let (state, reason, result) = match end {
+    let (state, reason, last) = match end {
         // A limit is never success, even if the model had a last word.
         Event::Final {
             content,
@@ -178,17 +228,20 @@ fn ended(end: &Event, history: &[Arc<Message>], ending: Option<(AgentState, Stri
         _ => (AgentState::Canceled, None, so_far()),
     };
     // An answer that was there first is worth more than the reason to stop.
-    match ending.filter(|_| state != AgentState::Done) {
-        Some((state, reason)) => AgentEvent::AgentEnded {
-            state,
-            reason: Some(reason),
-            result,
-        },
-        None => AgentEvent::AgentEnded {
-            state,
-            reason,
-            result,
-        },
+    let (state, reason) = match ending.filter(|_| state != AgentState::Done) {
+        Some((state, reason)) => (state, Some(reason)),
+        None => (state, reason),
+    };
+    let mut texts = answers.texts;
+    // A turn without words of its own ends with those of the last one.
+    if texts.last() != Some(&last) {
+        texts.push(last);
+    }
+    AgentEvent::AgentEnded {
+        state,
+        reason,
+        result: texts.join("\n\n"),
+        claims: answers.claims,
     }
 }
 

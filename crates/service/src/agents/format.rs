@@ -13,13 +13,19 @@ use crate::format::{cut, short_id};
 /// Maximum number of characters of a task in a list.
 const TASK: usize = 80;
 
+/// Maximum number of claims in a report.
+const CLAIMS: usize = 20;
+
 /// Maximum number of goals in a list.
 const GOALS: usize = 10;
 
 /// Returns the result of a sub-agent for the model above it.
 pub(super) fn report(row: &AgentRow) -> String {
     let result = row.status.result.as_deref().unwrap_or_default().trim();
-    let line = format!("[agent {}: {}]", row.title(), standing(row));
+    let mut line = format!("[agent {}: {}]", row.title(), standing(row));
+    for claim in row.status.claims.iter().take(CLAIMS) {
+        line.push_str(&format!("\n[{}]", claim.line()));
+    }
     match (row.status.state, result) {
         (AgentState::Done, "") => format!("It ended without a text.\n{line}"),
         (AgentState::Done, result) => format!("{result}\n{line}"),

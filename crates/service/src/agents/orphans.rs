@@ -8,19 +8,19 @@ use super::family::last_text;
 use crate::Inner;
 
 /// Gives every sub-agent below a session that runs nowhere its end: its record is completed as after a crash, and its
-/// state is `orphaned`. Returns true if the session has sub-agents.
+/// state is `orphaned`. Returns true if the session started sub-agents whose result is not delivered.
 pub(crate) async fn adopt(inner: &Inner, session: &SessionId) -> bool {
-    let query = AgentQuery::Below(session.clone());
-    let rows = inner.store.agents(&query).await.unwrap_or_default();
-    let active = rows.iter().filter(|row| row.status.state.is_active());
-    for row in active {
+    let active = AgentQuery::Active(session.clone());
+    for row in inner.store.agents(&active).await.unwrap_or_default() {
         // Refused while the sub-agent runs, here or in another process.
         let runs = inner.store.holder(&row.session).await;
         if matches!(runs, Ok(None)) {
-            let _ = end(inner, row, AgentState::Orphaned, None).await;
+            let _ = end(inner, &row, AgentState::Orphaned, None).await;
         }
     }
-    !rows.is_empty()
+    let pending = AgentQuery::Pending(session.clone());
+    let pending = inner.store.agents(&pending).await.unwrap_or_default();
+    !pending.is_empty()
 }
 
 /// Ends a sub-agent that is not live, in one write.
@@ -42,6 +42,7 @@ pub(super) async fn end(
         state,
         reason,
         result,
+        claims: Vec::new(),
     };
     // Before the terminal event, as in a run that ends by itself.
     let place = events.len().saturating_sub(1);

@@ -2,23 +2,31 @@
 
 use std::time::Duration;
 
-use windlass_api::{CallId, Client, Event, OnBusy, Part, SessionId, SessionInfo, Submission};
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use windlass_api::{CallId, Client, ClientError, Event, EventStream, SessionId, SessionInfo, Submission};
 use windlass_core::event::AgentEvent;
 use windlass_core::hook::SessionOpening;
 use windlass_core::log::{
-    AgentBudget, AgentJob, AgentQuery, AgentRow, AgentState, AgentsLeft, Durability, NewAgent,
+    AgentBudget, AgentJob, AgentRow, AgentState, AgentsLeft, Durability, NewAgent, Spawned,
 };
 
+use super::copies::{drop_unchanged, prepare};
 use super::family::RunningChild;
 use super::watch::{Watched, watch};
-use super::{AgentCatalog, orphans};
-use crate::Service;
+use super::{AgentCatalog, AgentType, orphans};
+use crate::actor::SessionRequest;
 use crate::format::cut;
+use crate::queue::Input;
+use crate::{LiveSession, Service};
 
 /// Maximum number of characters of a name.
 const NAME: usize = 40;
 /// Maximum number of characters of a task in the title of a running sub-agent.
 const TASK: usize = 60;
+
+/// Maximum time to wait until the last run of a sub-agent is cleaned up.
+const SETTLING: Duration = Duration::from_secs(30);
 
 /// A request for a sub-agent.
 #[derive(Debug, Default)]
@@ -38,40 +46,52 @@ pub(super) struct Started {
     pub(super) left: AgentsLeft,
 }
 
-/// Creates a sub-agent and starts its turn. The error is a text for the model.
+/// A sub-agent that does not run.
+pub(super) enum NotStarted {
+    /// It was not created. The text is for the model.
+    Refused(String),
+    /// It was created and could not start, which is its end.
+    Ended(Box<AgentRow>),
+}
+
+/// Creates a sub-agent and starts its turn. `cancel` ends the wait for its copy of the files.
 pub(super) async fn start(
     service: &Service,
     parent: &SessionId,
-    call: CallId,
+    (call, cancel): (CallId, &CancellationToken),
     request: AgentRequest,
-) -> Result<Started, String> {
+) -> Result<Started, NotStarted> {
     let inner = &service.inner;
-    let parent_info = known(service, parent).await?;
+    let parent_info = known(service, parent).await.map_err(NotStarted::Refused)?;
     let catalog = inner.factory.agents(&parent_info).await;
-    let new = described(service, &catalog, &parent_info, (call, request)).await?;
-    let isolated = new.job.worktree.is_some().then(|| new.session.clone());
+    let isolated = request.isolated;
+    let (new, kind) =
+        described(service, &catalog, &parent_info, (call, request)).map_err(NotStarted::Refused)?;
     let (task, limit) = (new.job.task.clone(), new.asks.seconds);
-    let spawned = match inner.store.spawn(new, &inner.owner).await {
-        Ok(spawned) => spawned,
-        Err(error) => {
-            if let (Some(agent), Ok(copies)) = (isolated, service.copies()) {
-                let _ = copies.discard(&agent).await;
-            }
-            return Err(error.to_string());
-        }
-    };
-    let row = spawned.row;
-    if let Some(family) = service.family(parent) {
-        let warnings = family.hooks().child_started(&*inner.clock, &row).await;
-        warn(service, parent, warnings);
-        family.started(running(&row));
-    }
+    let spawned = inner.store.spawn(new, &inner.owner).await;
+    // Nothing is copied for a sub-agent that a limit refuses.
+    let Spawned {
+        mut opened,
+        mut row,
+        left,
+    } = spawned.map_err(|error| NotStarted::Refused(error.to_string()))?;
     let begun = async {
-        let live = service.enliven(spawned.opened, SessionOpening::New).await?;
-        let events = service
-            .submit(Submission::text(row.session.clone(), task))
-            .await?;
-        Ok::<_, windlass_api::ClientError>((live, events))
+        if isolated.unwrap_or(kind.isolated) {
+            opened.info.place = tokio::select! {
+                biased;
+                () = cancel.cancelled() => Err("it was stopped".to_owned()),
+                made = prepare(service, &parent_info, &mut row) => made,
+            }?;
+        }
+        if let Some(family) = service.family(parent) {
+            let warnings = family.hooks().child_started(&*inner.clock, &row).await;
+            warn(service, parent, warnings);
+            family.started(running(&row));
+        }
+        let live = service.enliven(opened, SessionOpening::New).await;
+        let live = live.map_err(|error| error.to_string())?;
+        let events = begin(service, &live, (&row.session, task)).await?;
+        Ok((live, events))
     };
     match begun.await {
         Ok((live, events)) => Ok(Started {
@@ -82,17 +102,59 @@ pub(super) async fn start(
                 live,
                 events,
             },
-            left: spawned.left,
+            left,
         }),
-        Err(error) => {
-            let reason = Some(("setup", error.to_string()));
-            let _ = orphans::end(inner, &row, AgentState::Failed, reason).await;
-            if let Some(family) = service.family(parent) {
-                family.ended(&row.session, false);
-            }
-            Err(format!("agent {} could not start: {error}", row.title()))
+        Err(why) => {
+            let state = match cancel.is_cancelled() {
+                true => AgentState::Canceled,
+                false => AgentState::Failed,
+            };
+            Err(NotStarted::Ended(Box::new(
+                fail(service, row, (state, why)).await,
+            )))
         }
     }
+}
+
+/// Starts a run of a sub-agent that is live, and returns its events.
+async fn begin(
+    service: &Service,
+    live: &LiveSession,
+    (session, text): (&SessionId, String),
+) -> Result<EventStream, String> {
+    // Created before the input is accepted, so that no event is missed.
+    let reader = live.sink.feed().reader();
+    let accepted = service.submit(Submission::text(session.clone(), text)).await;
+    accepted.map_err(|error| error.to_string())?;
+    Ok(reader.run())
+}
+
+/// Ends a sub-agent that could not start, and returns its row.
+async fn fail(service: &Service, row: AgentRow, (state, why): (AgentState, String)) -> AgentRow {
+    let inner = &service.inner;
+    let kind = "setup";
+    let _ = match service.known(&row.session) {
+        None => orphans::end(inner, &row, state, Some((kind, why))).await,
+        Some(live) => {
+            let ended = AgentEvent::AgentEnded {
+                state,
+                reason: Some(kind.to_owned()),
+                result: why,
+                claims: Vec::new(),
+            };
+            let stored = live.sink.store(vec![ended.into_event()], Durability::Process);
+            let stored = stored.await;
+            let _ = live.requests.try_send(SessionRequest::Leave);
+            stored
+        }
+    };
+    let stored = inner.store.agent(&row.session).await;
+    let mut row = stored.ok().flatten().unwrap_or(row);
+    drop_unchanged(service, &mut row).await;
+    if let Some(family) = service.family(&row.family.parent) {
+        family.ended(&row.session, false);
+    }
+    row
 }
 
 /// Returns the time a run may take.
@@ -111,13 +173,13 @@ async fn known(service: &Service, session: &SessionId) -> Result<SessionInfo, St
     info.ok_or_else(|| format!("there is no session {session}"))
 }
 
-/// Checks a request, and prepares the folder of the sub-agent.
-async fn described(
+/// Checks a request. The folder of a sub-agent that gets a copy of the files is empty until there is one.
+fn described<'a>(
     service: &Service,
-    catalog: &AgentCatalog,
+    catalog: &'a AgentCatalog,
     parent: &SessionInfo,
     (call, request): (CallId, AgentRequest),
-) -> Result<NewAgent, String> {
+) -> Result<(NewAgent, &'a AgentType), String> {
     let kind = request.kind.as_deref().unwrap_or(&catalog.default_type);
     let Some(kind) = catalog.find(kind) else {
         let names: Vec<&str> = catalog.types.iter().map(|known| known.name.as_str()).collect();
@@ -135,24 +197,17 @@ async fn described(
             "`name`: a name has at most {NAME} characters on one line"
         ));
     }
-    let session = SessionId::generate();
-    let mut place = parent.place.clone();
-    let mut worktree = None;
-    if request.isolated.unwrap_or(kind.isolated) {
-        let made = match service.copies() {
-            Ok(copies) => copies.make(parent, &session).await,
-            Err(why) => Err(why),
-        };
-        let folder =
-            made.map_err(|why| format!("the agent's own copy of the files cannot be made: {why}"))?;
-        place.clone_from(&folder);
-        worktree = Some(folder);
-    }
+    let is_isolated = request.isolated.unwrap_or(kind.isolated);
+    let place = if is_isolated {
+        String::new()
+    } else {
+        parent.place.clone()
+    };
     let mut asks = request.asks;
     if let Some(most) = kind.max_cost_usd {
         asks.cost_usd = Some(asks.cost_usd.map_or(most, |asked| asked.min(most)));
     }
-    Ok(NewAgent {
+    let new = NewAgent {
         parent: parent.id.clone(),
         call: Some(call),
         job: AgentJob {
@@ -162,13 +217,14 @@ async fn described(
             background: request.background.unwrap_or(kind.background),
             wake: request.wake,
             place,
-            worktree,
+            worktree: None,
         },
         asks,
         limits: catalog.limits.clone(),
-        session,
+        session: SessionId::generate(),
         time: service.inner.clock.now(),
-    })
+    };
+    Ok((new, kind))
 }
 
 fn running(row: &AgentRow) -> RunningChild {
@@ -188,24 +244,43 @@ pub(super) fn warn(service: &Service, session: &SessionId, warnings: Vec<String>
     }
 }
 
-/// Sends a text to a running sub-agent. Returns false if it does not run.
+/// Sends a text to a running sub-agent. Returns false if no turn of it runs here; nothing was sent then.
 pub(crate) async fn steer(service: &Service, row: &AgentRow, text: &str) -> Result<bool, String> {
-    if !row.status.state.is_active() || service.known(&row.session).is_none() {
+    let Some(live) = service.known(&row.session) else {
+        return Ok(false);
+    };
+    let stops = live.handle.stops.count();
+    let input = Input::for_running_turn(&row.session, text, stops, service.inner.clock.now());
+    let input = input.map_err(|error| error.to_string())?;
+    let (answer, answered) = oneshot::channel();
+    if live
+        .requests
+        .send(SessionRequest::Submit(input, answer))
+        .await
+        .is_err()
+    {
         return Ok(false);
     }
-    let submission = Submission {
-        session: row.session.clone(),
-        parts: vec![Part::text(text)],
-        on_busy: OnBusy::Steer,
-    };
-    let sent = service.submit(submission).await;
-    sent.map(|_| true).map_err(|error| error.to_string())
+    match answered.await {
+        Ok(Ok(_)) => Ok(true),
+        Ok(Err(ClientError::Closed(_))) | Err(_) => Ok(false),
+        Ok(Err(error)) => Err(error.to_string()),
+    }
 }
 
 /// Continues a sub-agent that has ended, in the background.
 pub(crate) async fn resume(service: &Service, row: &AgentRow, text: &str, wake: bool) -> Result<(), String> {
-    let watched = restart(service, row, text, wake).await?;
-    if let Some(family) = service.family(&row.family.parent) {
+    let family = service.family(&row.family.parent);
+    if let Some(family) = &family {
+        // Its last run may still be cleaned up.
+        let limit = service.inner.clock.sleep(SETTLING);
+        tokio::select! {
+            () = family.settled(&row.session) => {}
+            () = limit => return Err(format!("agent {} is still ending; try again", row.title())),
+        }
+    }
+    let watched = restart(service, row, text, (wake, false)).await?;
+    if let Some(family) = family {
         family.started(RunningChild {
             background: true,
             ..running(row)
@@ -219,59 +294,40 @@ pub(crate) async fn resume(service: &Service, row: &AgentRow, text: &str, wake: 
     Ok(())
 }
 
-/// Starts another run of a sub-agent. Its place in the ledger and its budget stay.
+/// Starts another run of a sub-agent. Its place in the ledger and its budget stay. The new run `replaces` the last one,
+/// or continues it, so that a result that is not delivered yet is part of the new one.
 pub(super) async fn restart(
     service: &Service,
     row: &AgentRow,
     text: &str,
-    wake: bool,
+    (wake, replaces): (bool, bool),
 ) -> Result<Watched, String> {
     let inner = &service.inner;
     let parent = known(service, &row.family.parent).await?;
     let catalog = inner.factory.agents(&parent).await;
-    let query = AgentQuery::Below(row.family.root.clone());
-    let rows = inner
-        .store
-        .agents(&query)
-        .await
-        .map_err(|error| error.to_string())?;
-    let active = rows.iter().filter(|row| row.status.state.is_active()).count();
-    if active >= usize::try_from(catalog.limits.max_concurrent).unwrap_or(usize::MAX) {
-        let most = catalog.limits.max_concurrent;
-        return Err(format!(
-            "{active} agents of this tree run, and agents.max_concurrent is {most}"
-        ));
-    }
-    let live = service
-        .open(&row.session)
-        .await
-        .map_err(|error| error.to_string())?;
-    let started = AgentEvent::AgentStarted { wake }.into_event();
-    let stored = live.sink.store(vec![started], Durability::Process).await;
-    stored.map_err(|error| error.to_string())?;
-    let events = service.submit(Submission::text(row.session.clone(), text)).await;
-    let events = match events {
-        Ok(events) => events,
-        Err(error) => {
-            let ended = AgentEvent::AgentEnded {
-                state: AgentState::Failed,
-                reason: Some("setup".to_owned()),
-                result: error.to_string(),
-            };
-            let _ = live
-                .sink
-                .store(vec![ended.into_event()], Durability::Process)
-                .await;
-            return Err(error.to_string());
+    let reserved = inner.store.restart(&row.session, &catalog.limits).await;
+    let mut row = reserved.map_err(|error| error.to_string())?;
+    let begun = async {
+        if row.job.place != parent.place {
+            prepare(service, &parent, &mut row).await?;
+        }
+        let live = service.open(&row.session).await;
+        let live = live.map_err(|error| error.to_string())?;
+        let started = AgentEvent::AgentStarted { wake, replaces }.into_event();
+        let stored = live.sink.store(vec![started], Durability::Process).await;
+        stored.map_err(|error| error.to_string())?;
+        let events = begin(service, &live, (&row.session, text.to_owned())).await?;
+        Ok::<_, String>((live, events))
+    };
+    let (live, events) = match begun.await {
+        Ok(begun) => begun,
+        Err(why) => {
+            fail(service, row, (AgentState::Failed, why.clone())).await;
+            return Err(why);
         }
     };
-    let row = inner
-        .store
-        .agent(&row.session)
-        .await
-        .ok()
-        .flatten()
-        .unwrap_or_else(|| row.clone());
+    let stored = inner.store.agent(&row.session).await;
+    let row = stored.ok().flatten().unwrap_or(row);
     Ok(Watched {
         deadline: deadline(&catalog, &row, None),
         silence: catalog.silence,

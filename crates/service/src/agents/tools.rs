@@ -15,7 +15,7 @@ use windlass_core::tool::{
 
 use super::AgentCatalog;
 use super::format::{agent_lines, report};
-use super::start::{AgentRequest, resume, start, steer};
+use super::start::{AgentRequest, NotStarted, resume, start, steer};
 use super::watch::watch;
 use crate::format::cut;
 use crate::{Inner, Service};
@@ -28,6 +28,8 @@ const LONGEST: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// Maximum number of types in the description of `agent`, and of characters of each.
 const TYPES: usize = 30;
 const TYPE: usize = 120;
+/// Maximum number of agents named in an error.
+const NAMED: usize = 20;
 /// Default time of `agent_wait`, in seconds.
 const WAIT: u64 = 600;
 
@@ -64,8 +66,15 @@ impl Children {
     }
 
     async fn all(&self, service: &Service) -> Result<Vec<AgentRow>, ToolError> {
-        let query = AgentQuery::Children(self.session.clone());
-        let rows = service.inner.store.agents(&query).await;
+        self.listed(service, AgentQuery::Children).await
+    }
+
+    async fn listed(
+        &self,
+        service: &Service,
+        query: fn(SessionId) -> AgentQuery,
+    ) -> Result<Vec<AgentRow>, ToolError> {
+        let rows = service.inner.store.agents(&query(self.session.clone())).await;
         rows.map_err(|error| ToolError::Permanent(error.to_string()))
     }
 
@@ -87,10 +96,12 @@ pub(crate) fn find<'a>(rows: &'a [AgentRow], named: &str) -> Option<&'a AgentRow
 }
 
 fn unknown(rows: &[AgentRow], named: &str) -> ToolError {
-    let known: Vec<String> = rows.iter().map(AgentRow::title).collect();
-    let known = match known.is_empty() {
-        true => "this session has none".to_owned(),
-        false => format!("there are {}", known.join(", ")),
+    let more = rows.len().saturating_sub(NAMED);
+    let known: Vec<String> = rows.iter().skip(more).map(AgentRow::title).collect();
+    let known = match (known.is_empty(), more) {
+        (true, _) => "this session has none".to_owned(),
+        (false, 0) => format!("there are {}", known.join(", ")),
+        (false, more) => format!("there are {more} older ones, {}", known.join(", ")),
     };
     ToolError::Invalid(format!(
         "`agent`: there is no agent `{named}` of this session; {known}"
@@ -178,8 +189,12 @@ impl Tool for Spawn {
             },
             isolated: input.isolation.map(|isolation| isolation == Isolation::Worktree),
         };
-        let started = start(&service, &self.0.session, cx.call_id.clone(), request).await;
-        let started = started.map_err(ToolError::Permanent)?;
+        let call = (cx.call_id.clone(), &cx.cancel);
+        let started = match start(&service, &self.0.session, call, request).await {
+            Ok(started) => started,
+            Err(NotStarted::Refused(why)) => return Err(ToolError::Permanent(why)),
+            Err(NotStarted::Ended(row)) => return Ok(results(&[*row], "")),
+        };
         let (row, left) = (started.watched.row.clone(), started.left);
         if row.job.background {
             let (followed, watched) = (service.clone(), started.watched);
@@ -267,12 +282,14 @@ impl Tool for AgentSend {
             let text = format!("Sent. Agent {} reads it between two steps.", row.title());
             return Ok(ToolOutput::text(text));
         }
+        // It may have ended since.
+        let row = self.0.find(&service, &row.family.number.to_string()).await?;
         if row.status.state.is_active() {
-            let text = format!(
-                "agent {} runs in another process and cannot be reached",
-                row.title()
-            );
-            return Err(ToolError::Permanent(text));
+            let place = match service.known(&row.session) {
+                Some(_) => "is about to start; try again",
+                None => "runs in another process and cannot be reached",
+            };
+            return Err(ToolError::Permanent(format!("agent {} {place}", row.title())));
         }
         let resumed = resume(&service, &row, &input.message, input.wake.unwrap_or_default()).await;
         resumed.map_err(ToolError::Permanent)?;
@@ -304,11 +321,11 @@ struct AgentWait(Children);
 impl AgentWait {
     /// Returns the agents to wait for: those named, or all whose result is not delivered.
     async fn wanted(&self, service: &Service, input: &WaitInput) -> Result<Vec<AgentRow>, ToolError> {
-        let rows = self.0.all(service).await?;
         let named = input.agents.as_deref().unwrap_or_default();
         if named.is_empty() {
-            return Ok(rows.into_iter().filter(|row| !row.status.delivered).collect());
+            return self.0.listed(service, AgentQuery::Pending).await;
         }
+        let rows = self.0.all(service).await?;
         named
             .iter()
             .map(|named| find(&rows, named).cloned().ok_or_else(|| unknown(&rows, named)))
@@ -373,9 +390,13 @@ impl Tool for AgentWait {
 
 impl AgentWait {
     async fn refreshed(&self, service: &Service, rows: &[AgentRow]) -> Result<Vec<AgentRow>, ToolError> {
-        let all = self.0.all(service).await?;
-        let is_wanted = |row: &AgentRow| rows.iter().any(|wanted| wanted.session == row.session);
-        Ok(all.into_iter().filter(is_wanted).collect())
+        let mut now = Vec::with_capacity(rows.len());
+        for row in rows {
+            let found = service.inner.store.agent(&row.session).await;
+            let found = found.map_err(|error| ToolError::Permanent(error.to_string()))?;
+            now.extend(found);
+        }
+        Ok(now)
     }
 }
 

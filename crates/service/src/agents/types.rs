@@ -71,8 +71,8 @@ pub struct AgentType {
     pub tools: AgentTools,
     /// Tools that it does not get, whatever `tools` names.
     pub disallowed_tools: Vec<String>,
-    /// Model, as `model` or `provider/model`; the parent's if `None`.
-    pub model: Option<String>,
+    /// Model that it uses.
+    pub model: AgentModel,
     /// Strictest mode that it runs in; the parent's if that is stricter.
     pub mode: Option<Mode>,
     /// Maximum number of iterations of a turn.
@@ -83,6 +83,15 @@ pub struct AgentType {
     pub isolated: bool,
     /// True if its parent does not wait for it unless told otherwise.
     pub background: bool,
+}
+
+/// Model of a sub-agent.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AgentModel {
+    /// Name, as `model` or `provider/model`; the parent's if `None`.
+    pub name: Option<String>,
+    /// Reasoning effort, as a word of the setting `agent.reasoning`; the parent's if `None`.
+    pub effort: Option<String>,
 }
 
 /// Tools of a sub-agent.
@@ -129,7 +138,7 @@ impl AgentType {
             prompt: prompt.to_owned(),
             tools: AgentTools::ReadOnly,
             disallowed_tools: Vec::new(),
-            model: None,
+            model: AgentModel::default(),
             mode: None,
             max_turns: MAX_TURNS,
             max_cost_usd: None,
@@ -161,7 +170,7 @@ impl AgentType {
                     "edits its own copy of the files",
                     "Make the change that the task describes, in the style of the code around it, and verify it. Your files are \
                      your own copy: nobody else sees them until they are merged. Answer with what you changed and how you know \
-                     that it works.",
+                     that it works: end with `done`, and claim only what a command you ran shows.",
                 )
             },
             Self {

@@ -46,7 +46,7 @@ pub(super) async fn watch(
         let Some(text) = continued(service, &watched.row, round).await else {
             break;
         };
-        match restart(service, &watched.row, &text, watched.row.job.wake).await {
+        match restart(service, &watched.row, &text, (watched.row.job.wake, true)).await {
             Ok(again) => watched = again,
             Err(why) => {
                 warn(
@@ -59,7 +59,9 @@ pub(super) async fn watch(
         }
     }
     let mut row = watched.row;
-    drop_unchanged(service, &mut row).await;
+    if row.status.state == AgentState::Done {
+        drop_unchanged(service, &mut row).await;
+    }
     if let Some(family) = service.family(&parent) {
         let wakes = row.job.background && row.job.wake;
         family.ended(&row.session, wakes);
@@ -111,14 +113,13 @@ async fn follow(service: &Service, watched: &mut Watched, cancel: Option<&Cancel
             biased;
             event = watched.events.next() => {
                 let Some(envelope) = event else { return };
-                let is_over = envelope.event.is_terminal();
-                if matches!(envelope.event, Event::StepComplete { .. }) {
-                    collisions.look(service, &watched.row).await;
+                match &envelope.event {
+                    Event::StepComplete { .. } => collisions.look(service, &watched.row).await,
+                    // It was stopped between two turns of its run.
+                    Event::Start { .. } if is_stopped => drop(watched.live.handle.stop()),
+                    _ => {}
                 }
                 pass_on(service, &watched.row, envelope.event);
-                if is_over {
-                    return;
-                }
                 silence = clock.sleep(watched.silence);
             }
             () = &mut canceled, if !is_stopped => {

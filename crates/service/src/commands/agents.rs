@@ -88,6 +88,9 @@ async fn show(cx: &CommandContext<'_>, name: &str) -> Outcome {
     add("budget", &row.budget.to_string());
     add("task", &row.job.task);
     add("result", row.status.result.as_deref().unwrap_or_default());
+    for claim in &row.status.claims {
+        add("claim", &claim.line());
+    }
     if row.job.worktree.is_some() {
         let changes = match cx.service().copies() {
             Ok(copies) => copies.changes(&row.session).await,

@@ -1,36 +1,24 @@
-//! SUB-4, SUB-5: the ledger of sub-agents, kept in step with the entries of their sessions.
+//! SUB-4, SUB-5: the ledger of sub-agents. Limits and budgets are counted here, in the transaction that starts a
+//! sub-agent.
 
-use rusqlite::{Connection, OptionalExtension, Row, ToSql, params};
+mod rows;
+
+use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::clock::Timestamp;
-use windlass_core::event::{AgentEvent, Event, SessionEvent, Waiting};
 use windlass_core::id::{CallId, SessionId};
 use windlass_core::log::{
-    AgentBudget, AgentFamily, AgentJob, AgentQuery, AgentRow, AgentState, AgentStatus, AgentsLeft, Booking,
-    LogError, NewAgent, SpawnError, Spawned,
+    AgentBudget, AgentFamily, AgentLimits, AgentRow, AgentStatus, AgentsLeft, LogError, NewAgent, SpawnError,
+    Spawned,
 };
 
+pub(super) use self::rows::{get, list, reflect, set_worktree, spend};
 use super::connection::execute;
-use super::failure::{damaged, told};
+use super::failure::told;
 use super::lease;
 use super::lease::signed;
 
-const COLUMNS: &str = "session, root, parent, call, number, depth, name, type, task, background, wake, place, worktree, \
-    state, reason, waiting_on, result, delivered, budget_tokens, budget_cost, budget_turns, budget_seconds, tokens, \
-    cost_usd, turns, run_ms, created_at, ended_at, seen_at";
-
 /// States of sub-agents that have not ended.
 const ACTIVE: &str = "('queued', 'running', 'waiting')";
-
-/// Columns of the amounts that an agent may use and has used.
-const AMOUNTS: &str =
-    "budget_tokens, tokens, budget_cost, cost_usd, budget_turns, turns, budget_seconds, run_ms";
-
-/// The same columns of a row beside another table.
-const BELOW: &str = "agent.budget_tokens, agent.tokens, agent.budget_cost, agent.cost_usd, agent.budget_turns, \
-    agent.turns, agent.budget_seconds, agent.run_ms";
-
-/// Cause of the bookings that count as turns.
-const TURN: &str = "turn";
 
 /// Creates a sub-agent, unless a limit is reached.
 pub(super) fn spawn(
@@ -55,17 +43,25 @@ pub(super) fn spawn(
         .map_or(&new.parent, |above| &above.family.root)
         .clone();
     let counts = counted(connection, &root, &new.parent)?;
-    check_limits(new, depth, &counts)?;
+    if depth > new.limits.max_spawn_depth {
+        let most = new.limits.max_spawn_depth;
+        return Err(SpawnError::Depth { depth, most });
+    }
+    if counts.made >= new.limits.max_agents {
+        let (made, most) = (counts.made, new.limits.max_agents);
+        return Err(SpawnError::Agents { made, most });
+    }
+    check_running(&new.limits, &counts)?;
     let budget = match &above {
         Some(above) => above.budget,
         None => new.limits.budget,
     };
-    let left = minus(budget, &used(connection, &new.parent, above.as_ref())?);
-    let running = free(new, &counts);
+    let left = minus(budget, &used(connection, (&root, &new.parent), above.as_ref())?);
+    let running = free(&new.limits, &counts);
     let share = share(budget, left, new.asks, running)?;
     let parent_key = parent_key.as_deref().unwrap_or(new.parent.as_str());
     let opened = lease::create(connection, new.new_session(depth, parent_key), owner, now)?;
-    let row = row(new, (root, depth), (&counts, share));
+    let row = row(new, (root, depth), (counts.made, share));
     insert(connection, &row)?;
     Ok(Spawned {
         opened,
@@ -78,12 +74,43 @@ pub(super) fn spawn(
     })
 }
 
+/// Reserves the place of a sub-agent that has ended and starts again, unless a limit is reached.
+pub(super) fn restart(
+    connection: &Connection,
+    id: &SessionId,
+    limits: &AgentLimits,
+    now: Timestamp,
+) -> Result<AgentRow, SpawnError> {
+    let row = get(connection, id)?.ok_or_else(|| LogError::Unknown(id.clone()))?;
+    let title = row.title();
+    if row.status.state.is_active() {
+        let state = row.status.state;
+        return Err(SpawnError::Active { title, state });
+    }
+    check_running(
+        limits,
+        &counted(connection, &row.family.root, &row.family.parent)?,
+    )?;
+    let left = minus(row.budget, &used(connection, (&row.family.root, id), Some(&row))?);
+    if let Some(what) = left.used_up() {
+        return Err(SpawnError::UsedUp {
+            title,
+            what,
+            of: row.budget,
+        });
+    }
+    execute(
+        connection,
+        "UPDATE agent SET state = 'queued', started_at = ?2, seen_at = ?2 WHERE session = ?1",
+        &[&id.as_str(), &signed(now.0)],
+    )?;
+    Ok(get(connection, id)?.unwrap_or(row))
+}
+
 /// Numbers of sub-agents.
 struct Counts {
-    /// In the tree, so far.
+    /// In the tree, so far. The last one has this number.
     made: u32,
-    /// The highest number in the tree.
-    last: u32,
     /// Running in the tree.
     running: u32,
     /// Running, of the same parent.
@@ -91,11 +118,7 @@ struct Counts {
 }
 
 fn counted(connection: &Connection, root: &SessionId, parent: &SessionId) -> Result<Counts, LogError> {
-    let tree: (u32, u32) = connection
-        .prepare_cached("SELECT count(*), coalesce(max(number), 0) FROM agent WHERE root = ?1")
-        .and_then(|mut select| select.query_row([root.as_str()], |row| Ok((row.get(0)?, row.get(1)?))))
-        .map_err(told)?;
-    let active = |sql: &str, of: &SessionId| -> Result<u32, LogError> {
+    let number = |sql: &str, of: &SessionId| -> Result<u32, LogError> {
         connection
             .prepare_cached(sql)
             .and_then(|mut select| select.query_row([of.as_str()], |row| row.get(0)))
@@ -104,23 +127,14 @@ fn counted(connection: &Connection, root: &SessionId, parent: &SessionId) -> Res
     let of_root = format!("SELECT count(*) FROM agent WHERE root = ?1 AND state IN {ACTIVE}");
     let of_parent = format!("SELECT count(*) FROM agent WHERE parent = ?1 AND state IN {ACTIVE}");
     Ok(Counts {
-        made: tree.0,
-        last: tree.1,
-        running: active(&of_root, root)?,
-        children: active(&of_parent, parent)?,
+        made: number("SELECT coalesce(max(number), 0) FROM agent WHERE root = ?1", root)?,
+        running: number(&of_root, root)?,
+        children: number(&of_parent, parent)?,
     })
 }
 
-fn check_limits(new: &NewAgent, depth: u8, counts: &Counts) -> Result<(), SpawnError> {
-    let limits = &new.limits;
-    if depth > limits.max_spawn_depth {
-        let most = limits.max_spawn_depth;
-        return Err(SpawnError::Depth { depth, most });
-    }
-    if counts.made >= limits.max_agents {
-        let (made, most) = (counts.made, limits.max_agents);
-        return Err(SpawnError::Agents { made, most });
-    }
+/// Refuses a further running sub-agent if there are enough.
+fn check_running(limits: &AgentLimits, counts: &Counts) -> Result<(), SpawnError> {
     if counts.children >= limits.max_children {
         let (running, most) = (counts.children, limits.max_children);
         return Err(SpawnError::Children { running, most });
@@ -133,41 +147,55 @@ fn check_limits(new: &NewAgent, depth: u8, counts: &Counts) -> Result<(), SpawnE
 }
 
 /// Returns the number of sub-agents that the parent may start now, including the new one.
-fn free(new: &NewAgent, counts: &Counts) -> u32 {
-    let limits = &new.limits;
+fn free(limits: &AgentLimits, counts: &Counts) -> u32 {
     let beside = limits.max_children.saturating_sub(counts.children);
     beside.min(limits.max_concurrent.saturating_sub(counts.running))
 }
 
 /// Returns the amounts that an agent and those below it have used, or hold as their share while they run. The
 /// use of a session that is no sub-agent itself does not count.
-fn used(connection: &Connection, agent: &SessionId, row: Option<&AgentRow>) -> Result<AgentBudget, LogError> {
-    // A running sub-agent counts with its share, which covers everything below it.
+///
+/// The sum of what was used is stored, and the rest of a share is held only by those that run. So this takes the
+/// same time however many have ended.
+fn used(
+    connection: &Connection,
+    (root, agent): (&SessionId, &SessionId),
+    row: Option<&AgentRow>,
+) -> Result<AgentBudget, LogError> {
+    let sums = |row: &rusqlite::Row<'_>| -> rusqlite::Result<([i64; 3], f64)> {
+        Ok(([row.get(0)?, row.get(1)?, row.get(2)?], row.get(3)?))
+    };
+    let below = connection
+        .prepare_cached(
+            "SELECT prompt_tokens + completion_tokens, turns, run_ms, cost_usd FROM descendants WHERE session = ?1",
+        )
+        .and_then(|mut select| select.query_row([agent.as_str()], sums).optional())
+        .map_err(told)?;
+    let (below, below_cost) = below.unwrap_or_default();
+    // A running sub-agent holds the rest of its share, which covers everything below it.
     let sql = format!(
-        "WITH RECURSIVE below (session, is_active, budget_tokens, tokens, budget_cost, cost_usd, budget_turns, turns, \
-         budget_seconds, run_ms) AS (\
-         SELECT session, state IN {ACTIVE}, {AMOUNTS} FROM agent WHERE parent = ?1 UNION ALL \
-         SELECT agent.session, agent.state IN {ACTIVE}, {BELOW} FROM below JOIN agent ON agent.parent = below.session \
-         WHERE NOT below.is_active) \
-         SELECT coalesce(sum(iif(is_active, max(coalesce(budget_tokens, 0), tokens), tokens)), 0), \
-         coalesce(sum(iif(is_active, max(coalesce(budget_cost, 0.0), cost_usd), cost_usd)), 0.0), \
-         coalesce(sum(iif(is_active, max(coalesce(budget_turns, 0), turns), turns)), 0), \
-         coalesce(sum(iif(is_active, coalesce(budget_seconds, 0), run_ms / 1000)), 0) FROM below"
+        "WITH RECURSIVE up (agent, at) AS (\
+         SELECT session, parent FROM agent INDEXED BY agent_active WHERE root = ?1 AND state IN {ACTIVE} UNION ALL \
+         SELECT up.agent, agent.parent FROM up JOIN agent ON agent.session = up.at \
+         WHERE up.at <> ?2 AND agent.state NOT IN {ACTIVE}) \
+         SELECT coalesce(sum(max(0, coalesce(budget_tokens, 0) - tokens - coalesce(prompt_tokens + completion_tokens, 0))), 0), \
+         coalesce(sum(max(0, coalesce(budget_turns, 0) - agent.turns - coalesce(descendants.turns, 0))), 0), \
+         coalesce(sum(max(0, coalesce(budget_seconds, 0) * 1000 - agent.run_ms - coalesce(descendants.run_ms, 0))), 0), \
+         coalesce(sum(max(0.0, coalesce(budget_cost, 0.0) - agent.cost_usd - coalesce(descendants.cost_usd, 0.0))), 0.0) \
+         FROM up JOIN agent ON agent.session = up.agent LEFT JOIN descendants ON descendants.session = up.agent \
+         WHERE up.at = ?2"
     );
-    let (tokens, cost, turns, seconds): (i64, f64, i64, i64) = connection
+    let (held, held_cost) = connection
         .prepare_cached(&sql)
-        .and_then(|mut select| {
-            select.query_row([agent.as_str()], |row| {
-                Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
-            })
-        })
+        .and_then(|mut select| select.query_row([root.as_str(), agent.as_str()], sums))
         .map_err(told)?;
     let own = row.map_or_else(AgentBudget::default, |row| row.spent);
+    let [tokens, turns, run_ms] = [0, 1, 2].map(|place: usize| (below[place] + held[place]).unsigned_abs());
     Ok(AgentBudget {
-        tokens: Some(tokens.unsigned_abs() + own.tokens.unwrap_or_default()),
-        cost_usd: Some(cost + own.cost_usd.unwrap_or_default()),
-        turns: Some(turns.unsigned_abs() + own.turns.unwrap_or_default()),
-        seconds: Some(seconds.unsigned_abs() + own.seconds.unwrap_or_default()),
+        tokens: Some(tokens + own.tokens.unwrap_or_default()),
+        cost_usd: Some(below_cost + held_cost + own.cost_usd.unwrap_or_default()),
+        turns: Some(turns + own.turns.unwrap_or_default()),
+        seconds: Some(run_ms / 1000 + own.seconds.unwrap_or_default()),
     })
 }
 
@@ -228,7 +256,7 @@ fn share(
     })
 }
 
-fn row(new: &NewAgent, (root, depth): (SessionId, u8), (counts, budget): (&Counts, AgentBudget)) -> AgentRow {
+fn row(new: &NewAgent, (root, depth): (SessionId, u8), (made, budget): (u32, AgentBudget)) -> AgentRow {
     let mut job = new.job.clone();
     if job.name.is_empty() {
         job.name.clone_from(&job.kind);
@@ -239,7 +267,7 @@ fn row(new: &NewAgent, (root, depth): (SessionId, u8), (counts, budget): (&Count
             root,
             parent: new.parent.clone(),
             call: new.call.clone(),
-            number: counts.last + 1,
+            number: made + 1,
             depth,
         },
         job,
@@ -288,199 +316,12 @@ fn insert(connection: &Connection, row: &AgentRow) -> Result<(), LogError> {
         .map_err(told)
 }
 
-/// Runs a statement with values.
-type Update<'a> = dyn Fn(&str, &[&dyn ToSql]) -> Result<(), LogError> + 'a;
-
-/// Updates the row of a session, or of its children, to match an entry.
-pub(super) fn reflect(
-    connection: &Connection,
-    id: &SessionId,
-    time: Timestamp,
-    event: &Event,
-) -> Result<(), LogError> {
-    let time = signed(time.0);
-    let update = |sql: &str, values: &[&dyn ToSql]| execute(connection, sql, values);
-    match event {
-        Event::Start { .. } => update(
-            "UPDATE agent SET state = 'running', started_at = ?2, seen_at = ?2 WHERE session = ?1 AND state = 'queued'",
-            &[&id.as_str(), &time],
-        ),
-        Event::Waiting(Waiting::PermissionRequest { tool, .. }) => update(
-            "UPDATE agent SET state = 'waiting', waiting_on = ?3, seen_at = ?2 WHERE session = ?1 AND state = 'running'",
-            &[&id.as_str(), &time, &format!("permission to run {tool}")],
-        ),
-        Event::Waiting(Waiting::Question { .. }) => update(
-            "UPDATE agent SET state = 'waiting', waiting_on = 'an answer', seen_at = ?2 \
-             WHERE session = ?1 AND state = 'running'",
-            &[&id.as_str(), &time],
-        ),
-        Event::Waiting(Waiting::PermissionAnswer { .. }) | Event::ToolResult { .. } => update(
-            "UPDATE agent SET state = iif(state = 'waiting', 'running', state), waiting_on = NULL, seen_at = ?2 \
-             WHERE session = ?1",
-            &[&id.as_str(), &time],
-        ),
-        Event::Message { .. } => update(
-            "UPDATE agent SET seen_at = ?2 WHERE session = ?1",
-            &[&id.as_str(), &time],
-        ),
-        Event::Session(SessionEvent::Agent(event)) => of_agents(id, time, event, &update),
-        _ => Ok(()),
-    }
-}
-
-fn of_agents(id: &SessionId, time: i64, event: &AgentEvent, update: &Update<'_>) -> Result<(), LogError> {
-    match event {
-        AgentEvent::Subagent { .. } => Ok(()),
-        AgentEvent::AgentStarted { wake } => update(
-            "UPDATE agent SET state = 'running', reason = NULL, waiting_on = NULL, result = NULL, delivered = 0, \
-             background = 1, wake = ?3, started_at = ?2, ended_at = NULL, seen_at = ?2 WHERE session = ?1",
-            &[&id.as_str(), &time, wake],
-        ),
-        AgentEvent::AgentEnded {
-            state,
-            reason,
-            result,
-        } => update(
-            "UPDATE agent SET run_ms = run_ms + iif(state IN ('queued', 'running', 'waiting'), \
-             max(0, ?2 - started_at), 0), state = ?3, reason = ?4, result = ?5, waiting_on = NULL, ended_at = ?2, \
-             seen_at = ?2 WHERE session = ?1",
-            &[&id.as_str(), &time, &state.name(), reason, result],
-        ),
-        AgentEvent::AgentDelivered { agents } => agents.iter().try_for_each(|agent| {
-            update(
-                "UPDATE agent SET delivered = 1 WHERE session = ?1 AND parent = ?2",
-                &[&agent.as_str(), &id.as_str()],
-            )
-        }),
-    }
-}
-
-/// Adds a booking to the row of its session.
-pub(super) fn spend(connection: &Connection, id: &SessionId, booking: &Booking) -> Result<(), LogError> {
-    let usage = &booking.usage;
-    connection
-        .prepare_cached(
-            "UPDATE agent SET tokens = tokens + ?2, cost_usd = cost_usd + ?3, turns = turns + ?4 WHERE session = ?1",
-        )
-        .and_then(|mut update| {
-            update.execute(params![
-                id.as_str(),
-                signed(usage.total_input().saturating_add(usage.output)),
-                booking.cost_usd.unwrap_or_default(),
-                i64::from(booking.cause == TURN),
-            ])
-        })
-        .map(drop)
-        .map_err(told)
-}
-
-pub(super) fn get(connection: &Connection, id: &SessionId) -> Result<Option<AgentRow>, LogError> {
-    connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM agent WHERE session = ?1"))
-        .and_then(|mut select| select.query_row([id.as_str()], read).optional())
-        .map_err(told)?
-        .transpose()
-}
-
-pub(super) fn list(connection: &Connection, query: &AgentQuery) -> Result<Vec<AgentRow>, LogError> {
-    let (condition, of): (String, String) = match query {
-        AgentQuery::Below(id) => (
-            "root = ?1 OR session IN (WITH RECURSIVE below (session) AS (SELECT session FROM agent WHERE parent = ?1 \
-             UNION SELECT agent.session FROM agent JOIN below ON agent.parent = below.session) SELECT session FROM below)"
-                .to_owned(),
-            id.to_string(),
-        ),
-        AgentQuery::Children(id) => ("parent = ?1".to_owned(), id.to_string()),
-        AgentQuery::Undelivered(id) => (
-            format!("parent = ?1 AND delivered = 0 AND state NOT IN {ACTIVE}"),
-            id.to_string(),
-        ),
-        AgentQuery::Recent(trees) => (
-            "root IN (SELECT root FROM agent GROUP BY root ORDER BY max(seen_at) DESC LIMIT ?1)".to_owned(),
-            trees.to_string(),
-        ),
-    };
-    let sql = format!("SELECT {COLUMNS} FROM agent WHERE {condition} ORDER BY root, number");
-    let mut select = connection.prepare_cached(&sql).map_err(told)?;
-    let rows = match query {
-        AgentQuery::Recent(trees) => select.query_map([i64::try_from(*trees).unwrap_or(i64::MAX)], read),
-        _ => select.query_map([of], read),
-    };
-    rows.map_err(told)?.map(|row| row.map_err(told)?).collect()
-}
-
 pub(super) fn budget_left(connection: &Connection, id: &SessionId) -> Result<AgentBudget, LogError> {
     let Some(row) = get(connection, id)? else {
         return Ok(AgentBudget::default());
     };
-    Ok(minus(row.budget, &used(connection, id, Some(&row))?))
-}
-
-pub(super) fn set_worktree(
-    connection: &Connection,
-    id: &SessionId,
-    folder: Option<&str>,
-) -> Result<(), LogError> {
-    connection
-        .execute(
-            "UPDATE agent SET worktree = ?2 WHERE session = ?1",
-            params![id.as_str(), folder],
-        )
-        .map(drop)
-        .map_err(told)
-}
-
-fn read(row: &Row<'_>) -> rusqlite::Result<Result<AgentRow, LogError>> {
-    let id =
-        |index: usize| -> rusqlite::Result<SessionId> { Ok(SessionId::from(row.get::<_, String>(index)?)) };
-    let number = |index: usize| -> rusqlite::Result<u64> { Ok(row.get::<_, i64>(index)?.unsigned_abs()) };
-    let limit = |index: usize| -> rusqlite::Result<Option<u64>> {
-        Ok(row.get::<_, Option<i64>>(index)?.map(i64::unsigned_abs))
-    };
-    let word: String = row.get(13)?;
-    let Some(state) = AgentState::named(&word) else {
-        let why = format!("`{word}` is not a state");
-        return Ok(Err(damaged(format!("the row of agent {}", id(0)?), why)));
-    };
-    Ok(Ok(AgentRow {
-        session: id(0)?,
-        family: AgentFamily {
-            root: id(1)?,
-            parent: id(2)?,
-            call: row.get::<_, Option<String>>(3)?.map(CallId::from),
-            number: row.get(4)?,
-            depth: row.get(5)?,
-        },
-        job: AgentJob {
-            name: row.get(6)?,
-            kind: row.get(7)?,
-            task: row.get(8)?,
-            background: row.get(9)?,
-            wake: row.get(10)?,
-            place: row.get(11)?,
-            worktree: row.get(12)?,
-        },
-        status: AgentStatus {
-            state,
-            reason: row.get(14)?,
-            waiting_on: row.get(15)?,
-            result: row.get(16)?,
-            delivered: row.get(17)?,
-        },
-        budget: AgentBudget {
-            tokens: limit(18)?,
-            cost_usd: row.get(19)?,
-            turns: limit(20)?,
-            seconds: limit(21)?,
-        },
-        spent: AgentBudget {
-            tokens: Some(number(22)?),
-            cost_usd: Some(row.get(23)?),
-            turns: Some(number(24)?),
-            seconds: Some(number(25)? / 1000),
-        },
-        created_at: Timestamp(number(26)?),
-        ended_at: limit(27)?.map(Timestamp),
-        seen_at: Timestamp(number(28)?),
-    }))
+    Ok(minus(
+        row.budget,
+        &used(connection, (&row.family.root, id), Some(&row))?,
+    ))
 }

@@ -1,16 +1,30 @@
 //! Usage and cost of model calls.
 
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, params};
 use windlass_core::id::SessionId;
-use windlass_core::log::{Booking, LogError, SessionInfo, Spent, SpentBy};
+use windlass_core::log::{Booking, LogError, Spent, SpentBy};
 use windlass_core::model::Usage;
 
 use super::agents;
+use super::connection::execute;
 use super::failure::told;
 use super::lease::signed;
 
-/// Books a call, and adds it to its session. The sessions above it are not written: their totals are added up
-/// when they are read.
+/// Cause of the bookings that count as turns.
+const TURN: &str = "turn";
+
+/// Amounts that a session adds to the sums of all sessions above it.
+#[derive(Default)]
+pub(super) struct Added {
+    pub(super) prompt_tokens: i64,
+    pub(super) completion_tokens: i64,
+    pub(super) cost_usd: f64,
+    pub(super) turns: i64,
+    pub(super) run_ms: i64,
+}
+
+/// Books a call, and adds it to its session. The rows of the sessions above it are not written: what sessions below
+/// used is kept beside them, and added when they are read.
 pub(super) fn book(connection: &Connection, id: &SessionId, booking: &Booking) -> Result<(), LogError> {
     let usage = &booking.usage;
     connection
@@ -33,22 +47,50 @@ pub(super) fn book(connection: &Connection, id: &SessionId, booking: &Booking) -
             ])
         })
         .map_err(told)?;
-    let cost = booking.cost_usd.unwrap_or_default();
-    connection
-        .prepare_cached(
-            "UPDATE session SET prompt_tokens = prompt_tokens + ?2, completion_tokens = completion_tokens + ?3, \
-             cost_usd = cost_usd + ?4 WHERE id = ?1",
-        )
-        .and_then(|mut update| {
-            update.execute(params![
-                id.as_str(),
-                signed(usage.total_input()),
-                signed(usage.output),
-                cost
-            ])
-        })
-        .map_err(told)?;
-    agents::spend(connection, id, booking)
+    let added = Added {
+        prompt_tokens: signed(usage.total_input()),
+        completion_tokens: signed(usage.output),
+        cost_usd: booking.cost_usd.unwrap_or_default(),
+        turns: i64::from(booking.cause == TURN),
+        run_ms: 0,
+    };
+    execute(
+        connection,
+        "UPDATE session SET prompt_tokens = prompt_tokens + ?2, completion_tokens = completion_tokens + ?3, \
+         cost_usd = cost_usd + ?4 WHERE id = ?1",
+        &[
+            &id.as_str(),
+            &added.prompt_tokens,
+            &added.completion_tokens,
+            &added.cost_usd,
+        ],
+    )?;
+    agents::spend(connection, id, &added)?;
+    add_above(connection, id, &added)
+}
+
+/// SES-8: adds amounts to the sums of all sessions above a session.
+pub(super) fn add_above(connection: &Connection, id: &SessionId, added: &Added) -> Result<(), LogError> {
+    execute(
+        connection,
+        "INSERT INTO descendants (session, prompt_tokens, completion_tokens, cost_usd, turns, run_ms) \
+         WITH RECURSIVE above (id, parent) AS (\
+         SELECT upper.id, upper.parent FROM session JOIN session AS upper ON upper.id = session.parent \
+         WHERE session.id = ?1 UNION \
+         SELECT upper.id, upper.parent FROM above JOIN session AS upper ON upper.id = above.parent) \
+         SELECT id, ?2, ?3, ?4, ?5, ?6 FROM above WHERE true \
+         ON CONFLICT (session) DO UPDATE SET prompt_tokens = prompt_tokens + excluded.prompt_tokens, \
+         completion_tokens = completion_tokens + excluded.completion_tokens, \
+         cost_usd = cost_usd + excluded.cost_usd, turns = turns + excluded.turns, run_ms = run_ms + excluded.run_ms",
+        &[
+            &id.as_str(),
+            &added.prompt_tokens,
+            &added.completion_tokens,
+            &added.cost_usd,
+            &added.turns,
+            &added.run_ms,
+        ],
+    )
 }
 
 /// Returns the cost of one session and its descendants, or of all sessions.
@@ -90,27 +132,4 @@ pub(super) fn spent(
         })
         .map_err(told)?;
     rows.map(|row| row.map_err(told)).collect()
-}
-
-/// SES-8: adds the totals of all sessions below a session to its own.
-pub(super) fn add_children(connection: &Connection, info: &mut SessionInfo) -> Result<(), LogError> {
-    let below: Option<(i64, i64, f64)> = connection
-        .prepare_cached(
-            "WITH RECURSIVE below (id, prompt, completion, cost) AS (\
-             SELECT id, prompt_tokens, completion_tokens, cost_usd FROM session WHERE parent = ?1 UNION \
-             SELECT session.id, session.prompt_tokens, session.completion_tokens, session.cost_usd \
-             FROM below JOIN session ON session.parent = below.id) \
-             SELECT sum(prompt), sum(completion), sum(cost) FROM below HAVING count(*) > 0",
-        )
-        .and_then(|mut select| {
-            let sums = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-            select.query_row([info.id.as_str()], sums).optional()
-        })
-        .map_err(told)?;
-    if let Some((prompt, completion, cost)) = below {
-        info.totals.prompt_tokens += prompt.unsigned_abs();
-        info.totals.completion_tokens += completion.unsigned_abs();
-        info.totals.cost_usd += cost;
-    }
-    Ok(())
 }

@@ -6,20 +6,21 @@ use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals};
 
 use super::failure::told;
-use super::{books, lease};
+use super::lease;
 
-const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, prompt_tokens, \
-    completion_tokens, context_tokens, cost_usd, summary, last_seq, created_at, updated_at";
+/// Columns of a session. What sessions below it used is part of its totals.
+const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, \
+    session.prompt_tokens + coalesce(descendants.prompt_tokens, 0), \
+    session.completion_tokens + coalesce(descendants.completion_tokens, 0), context_tokens, \
+    session.cost_usd + coalesce(descendants.cost_usd, 0), summary, last_seq, created_at, updated_at";
+
+const TABLES: &str = "session LEFT JOIN descendants ON descendants.session = session.id";
 
 pub(super) fn get(connection: &Connection, id: &SessionId) -> Result<Option<SessionInfo>, LogError> {
-    let mut found = connection
-        .prepare_cached(&format!("SELECT {COLUMNS} FROM session WHERE id = ?1"))
+    connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM {TABLES} WHERE id = ?1"))
         .and_then(|mut select| select.query_row([id.as_str()], info).optional())
-        .map_err(told)?;
-    if let Some(info) = &mut found {
-        books::add_children(connection, info)?;
-    }
-    Ok(found)
+        .map_err(told)
 }
 
 pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<SessionInfo>, LogError> {
@@ -29,7 +30,7 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
     };
     let mut select = connection
         .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM session WHERE (?1 IS NULL OR place = ?1) \
+            "SELECT {COLUMNS} FROM {TABLES} WHERE (?1 IS NULL OR place = ?1) \
              AND (?2 IS NULL OR name = ?2 OR key = ?2 OR substr(id, 1, length(?2)) = ?2) \
              AND (?3 OR parent IS NULL) AND (NOT ?4 OR last_seq > 0 OR coalesce(name, key, title) IS NOT NULL) \
              ORDER BY updated_at DESC, id DESC LIMIT ?5"
@@ -45,12 +46,7 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
     let rows = select
         .query_map(params![place, called, children, used, limit], info)
         .map_err(told)?;
-    rows.map(|row| {
-        let mut info = row.map_err(told)?;
-        books::add_children(connection, &mut info)?;
-        Ok(info)
-    })
-    .collect()
+    rows.map(|row| row.map_err(told)).collect()
 }
 
 fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {

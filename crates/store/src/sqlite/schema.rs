@@ -272,6 +272,30 @@ CREATE INDEX entry_goal ON entry (session, seq) WHERE kind IN ('goal', 'goal_com
 CREATE INDEX booking_time ON booking (time);
 ",
     ),
+    // Sums over all sessions below a session, so that reading them costs the same however many there are.
+    Step::Sql(
+        "
+CREATE TABLE descendants (
+  session           TEXT PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+  prompt_tokens     INTEGER NOT NULL DEFAULT 0,
+  completion_tokens INTEGER NOT NULL DEFAULT 0,
+  cost_usd          REAL NOT NULL DEFAULT 0,
+  turns             INTEGER NOT NULL DEFAULT 0,
+  run_ms            INTEGER NOT NULL DEFAULT 0
+) STRICT;
+INSERT INTO descendants
+WITH RECURSIVE pair (top, id) AS (
+  SELECT parent, id FROM session WHERE parent IS NOT NULL
+  UNION SELECT pair.top, session.id FROM pair JOIN session ON session.parent = pair.id
+)
+SELECT pair.top, sum(session.prompt_tokens), sum(session.completion_tokens), sum(session.cost_usd),
+  sum(coalesce(agent.turns, 0)), sum(coalesce(agent.run_ms, 0))
+FROM pair JOIN session ON session.id = pair.id LEFT JOIN agent ON agent.session = pair.id
+WHERE pair.top IN (SELECT id FROM session) GROUP BY pair.top;
+CREATE INDEX agent_undelivered ON agent (parent) WHERE delivered = 0;
+ALTER TABLE agent ADD COLUMN claims TEXT;
+",
+    ),
 ];
 
 /// Creates all tables in a new database.

@@ -1,5 +1,7 @@
 //! The ledger of sub-agents.
 
+use std::sync::Arc;
+
 use windlass_core::clock::Timestamp;
 use windlass_core::event::{AgentEvent, Event, FailureKind};
 use windlass_core::id::SessionId;
@@ -51,6 +53,7 @@ fn ended(state: AgentState, result: &str) -> Vec<Event> {
         state,
         reason: None,
         result: result.into(),
+        claims: Vec::new(),
     };
     let end = Event::Failed {
         reason: FailureKind::Stopped,
@@ -117,7 +120,11 @@ async fn rows_follow_events() {
         .await
         .unwrap();
     assert!(undelivered(&bed, "root").await.is_empty());
-    let again = AgentEvent::AgentStarted { wake: true }.into_event();
+    let again = AgentEvent::AgentStarted {
+        wake: true,
+        replaces: false,
+    }
+    .into_event();
     bed.store
         .append(&child.opened.lease, batch(4, vec![again]))
         .await
@@ -230,4 +237,211 @@ async fn shares_come_from_the_parent() {
         Some(850 - 283),
         "an ended child counts with what it used"
     );
+}
+
+/// SUB-3, SUB-5: limits and the rest of the budget are checked in the transaction in which a child starts again, so that
+/// any number of calls at the same time cannot exceed them.
+#[tokio::test]
+async fn restarts_keep_the_limits() {
+    let bed = Bed::new();
+    bed.session("root").await;
+    let children = ["a", "b", "c", "d", "e"];
+    for id in children {
+        let child = spawn(&bed, id, "root").await.unwrap();
+        let end = batch(1, ended(AgentState::Done, "x"));
+        bed.store.append(&child.opened.lease, end).await.unwrap();
+    }
+    let limits = limits();
+    let tasks = children.map(|id| {
+        let (store, limits) = (Arc::clone(&bed.store), limits.clone());
+        tokio::spawn(async move { store.restart(&id.into(), &limits).await })
+    });
+    let (mut running, mut refused) = (Vec::new(), Vec::new());
+    for task in tasks {
+        match task.await.unwrap() {
+            Ok(row) => running.push(row),
+            Err(error) => refused.push(error),
+        }
+    }
+    assert_eq!(running.len(), 3, "{running:?}");
+    for refused in refused {
+        assert_eq!(refused, SpawnError::Children { running: 3, most: 3 });
+    }
+    let active = bed
+        .store
+        .agents(&AgentQuery::Active("root".into()))
+        .await
+        .unwrap();
+    assert_eq!(active.len(), 3);
+    let again = bed.store.restart(&active[0].session, &limits).await.unwrap_err();
+    assert_eq!(
+        again,
+        SpawnError::Active {
+            title: active[0].title(),
+            state: AgentState::Queued
+        }
+    );
+}
+
+/// SUB-5: a child that has used up its budget does not start again.
+#[tokio::test]
+async fn a_used_up_child_stays_ended() {
+    let bed = Bed::new();
+    bed.session("root").await;
+    let child = spawn(&bed, "a", "root").await.unwrap();
+    bed.store.book(&"a".into(), used(400)).await.unwrap();
+    let end = batch(1, ended(AgentState::Failed, "x"));
+    bed.store.append(&child.opened.lease, end).await.unwrap();
+    let refused = bed.store.restart(&"a".into(), &limits()).await.unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "the budget of agent 1 task is used up: no tokens left of 300 tokens, $3.00, 30 turns"
+    );
+}
+
+fn used(tokens: u64) -> Booking {
+    Booking {
+        time: Timestamp(1),
+        provider: "p".into(),
+        model: "m".into(),
+        cause: "turn".into(),
+        usage: Usage {
+            input: tokens,
+            ..Usage::default()
+        },
+        cost_usd: Some(0.5),
+    }
+}
+
+/// SUB-7: a result that is not delivered when a child starts again is part of its next one, unless that replaces it.
+#[tokio::test]
+async fn an_undelivered_result_is_kept() {
+    let bed = Bed::new();
+    bed.session("root").await;
+    let child = spawn(&bed, "a", "root").await.unwrap();
+    let result = async |first: u64, replaces: bool, text: &str| {
+        let again = AgentEvent::AgentStarted {
+            wake: false,
+            replaces,
+        };
+        let events = [vec![again.into_event()], ended(AgentState::Done, text)].concat();
+        let stored = bed.store.append(&child.opened.lease, batch(first, events)).await;
+        stored.unwrap();
+        bed.store.agent(&"a".into()).await.unwrap().unwrap().status.result
+    };
+    assert_eq!(result(1, false, "one").await.as_deref(), Some("one"));
+    assert_eq!(result(4, false, "two").await.as_deref(), Some("one\n\ntwo"));
+    assert_eq!(result(7, true, "three").await.as_deref(), Some("three"));
+}
+
+/// SES-8, SUB-5: whatever happens in a tree, the totals of a session are its own and those of everything below it, and
+/// the budget that is left is the one that adding up all rows gives.
+#[tokio::test]
+async fn running_sums_are_exact() {
+    let mut seed = 20_261_116_u64;
+    let mut roll = |most: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (seed >> 33) % most
+    };
+    /// One agent of the tree.
+    struct Node {
+        id: String,
+        above: usize,
+        lease: windlass_core::log::Lease,
+        budget: u64,
+        used: u64,
+        is_active: bool,
+    }
+    let bed = Bed::new();
+    let root = bed.session("root").await;
+    let mut tree = vec![Node {
+        id: "root".into(),
+        above: 0,
+        lease: root.lease,
+        budget: 10_000_000,
+        used: 0,
+        is_active: true,
+    }];
+    let many = AgentLimits {
+        max_spawn_depth: 5,
+        max_children: 100,
+        max_concurrent: 100,
+        max_agents: 1_000,
+        budget: AgentBudget {
+            tokens: Some(10_000_000),
+            ..AgentBudget::default()
+        },
+    };
+    for step in 1..400 {
+        let place = usize::try_from(roll(tree.len() as u64)).unwrap();
+        let node = &mut tree[place];
+        let id = SessionId::from(node.id.as_str());
+        match roll(4) {
+            0 => {
+                let mut new = agent(&format!("agent-{step}"), &node.id);
+                new.limits = many.clone();
+                let budget = node.budget / 100;
+                new.asks.tokens = Some(budget);
+                let Ok(spawned) = bed.store.spawn(new, "me").await else {
+                    continue;
+                };
+                tree.push(Node {
+                    id: format!("agent-{step}"),
+                    above: place,
+                    lease: spawned.opened.lease,
+                    budget,
+                    used: 0,
+                    is_active: true,
+                });
+            }
+            1 if place > 0 && node.is_active => {
+                let end = batch(step * 10, ended(AgentState::Done, "x"));
+                bed.store.append(&node.lease, end).await.unwrap();
+                node.is_active = false;
+            }
+            2 if place > 0 && !node.is_active => {
+                node.is_active = bed.store.restart(&id, &many).await.is_ok();
+            }
+            _ => {
+                let tokens = roll(60);
+                bed.store.book(&id, used(tokens)).await.unwrap();
+                node.used += tokens;
+            }
+        }
+    }
+    let deepest = tree.iter().filter(|node| node.budget <= 10).count();
+    assert!(tree.len() > 50 && deepest > 5, "{}, {deepest}", tree.len());
+    let is_below = |mut place: usize, top: usize| {
+        while place != top && place != 0 {
+            place = tree[place].above;
+        }
+        place == top
+    };
+    let below = |top: usize| (0..tree.len()).filter(move |place| is_below(*place, top));
+    let used = |top: usize| -> u64 { below(top).map(|place| tree[place].used).sum() };
+    for (top, node) in tree.iter().enumerate() {
+        let id = SessionId::from(node.id.as_str());
+        let info = bed.store.get(&id).await.unwrap().unwrap();
+        assert_eq!(info.totals.prompt_tokens, used(top), "{id}");
+        if top == 0 {
+            continue;
+        }
+        // Those that run, with nothing that runs between them and this one, hold the rest of their share.
+        let mut held = 0;
+        for place in below(top).filter(|place| *place != top && tree[*place].is_active) {
+            let mut above = tree[place].above;
+            while above != top && !tree[above].is_active {
+                above = tree[above].above;
+            }
+            if above == top {
+                held += tree[place].budget.saturating_sub(used(place));
+            }
+        }
+        let left = bed.store.budget_left(&id).await.unwrap();
+        assert_eq!(
+            left.tokens,
+            Some(node.budget.saturating_sub(used(top) + held)),
+            "{id}"
+        );
+    }
 }
