@@ -420,7 +420,7 @@ impl Service {
 
     /// The front end leaves a session. The session ends when nothing is left to do in it, and other processes
     /// can open it.
-    fn leave(&self, session: &SessionId) {
+    pub fn leave(&self, session: &SessionId) {
         if let Some(live) = self.known(session) {
             // A session with a full queue is not idle. Waiting is not possible: the caller may be the session
             // itself.
@@ -429,7 +429,7 @@ impl Service {
     }
 
     /// Drops all state of a deleted session.
-    pub(crate) fn forget(&self, session: &SessionId) {
+    pub fn forget(&self, session: &SessionId) {
         self.lock().remove(session);
     }
 }

@@ -119,7 +119,7 @@ pub(super) static COMMANDS: &[Command] = &[
         aliases: &[],
         arguments: "[NAME|PROVIDER/NAME]",
         help: "Show the model, or switch to another one from the next turn",
-        complete: Complete::Nothing,
+        complete: Complete::Models,
         run: |cx, words| Box::pin(model::model(cx, words)),
     },
     Command {
