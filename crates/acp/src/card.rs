@@ -119,7 +119,9 @@ impl Card {
         let mut fields = self.fields("pending");
         let is_unknown = self.args.as_object().is_none_or(Map::is_empty);
         let title = match (self.name.as_str(), preview) {
-            ("bash", Some(command)) => command.to_owned(),
+            ("bash", Some(command)) if is_unknown => {
+                command.strip_prefix("$ ").unwrap_or(command).to_owned()
+            }
             _ if is_unknown && !subjects.is_empty() => format!("{} {}", self.name, subjects.join(", ")),
             _ => self.title.clone(),
         };
@@ -136,17 +138,21 @@ impl Card {
 
     /// Returns the update that announces the call.
     pub(crate) fn announced(&self, status: &str) -> Value {
-        let mut update = self.fields(status);
-        update.insert("sessionUpdate".to_owned(), json!("tool_call"));
+        let mut update = self.update("tool_call", status);
         self.add_terminal(&mut update);
         Value::Object(update)
     }
 
     /// Returns the update that the call runs.
     pub(crate) fn running(&self) -> Value {
-        let mut update = self.fields("in_progress");
-        update.insert("sessionUpdate".to_owned(), json!("tool_call_update"));
-        Value::Object(update)
+        Value::Object(self.update("tool_call_update", "in_progress"))
+    }
+
+    fn update(&self, kind: &str, status: &str) -> Map<String, Value> {
+        let mut update = Map::new();
+        update.insert("sessionUpdate".to_owned(), json!(kind));
+        update.extend(self.fields(status));
+        update
     }
 
     fn add_terminal(&self, update: &mut Map<String, Value>) {

@@ -16,7 +16,7 @@ use crate::options::{self, Choices};
 use crate::outbox::Outbox;
 use crate::prompt::refused;
 use crate::rpc::{RpcError, params};
-use crate::session::{Screen, Session};
+use crate::session::{Screen, Session, title};
 use crate::view::{self, Context, Severity};
 use crate::{Host, Refusal};
 
@@ -291,8 +291,7 @@ impl Connection {
     /// Opens a session in this connection and follows it.
     async fn open(&self, info: &SessionInfo) -> Result<(Arc<Session>, Choices), RpcError> {
         let choices = Choices::read(&*self.backend, &info.id).await;
-        let place = PathBuf::from(&info.place);
-        let session = Arc::new(Session::new(info.id.clone(), place, choices.clone()));
+        let session = Arc::new(Session::new(info, choices.clone()));
         let screen = self.screen();
         let context = Context {
             window: choices.window,
@@ -499,13 +498,12 @@ fn login(client: ClientAbilities) -> Value {
 }
 
 fn listed(info: &SessionInfo) -> Value {
-    let title = info.label.name.as_ref().or(info.label.title.as_ref());
     let time = i64::try_from(info.updated_at.0).unwrap_or_default();
     let time = jiff::Timestamp::from_millisecond(time).unwrap_or_default();
     json!({
         "sessionId": info.id,
         "cwd": info.place,
-        "title": title,
+        "title": title(info),
         "updatedAt": time.to_string(),
     })
 }

@@ -53,7 +53,19 @@ impl Screen {
         submission.on_busy = OnBusy::Queue;
         let events = self.backend.submit(submission).await.map_err(refused)?;
         let ended = self.follow(session, prompt, &current, events).await;
+        self.tell_title(session, &current).await;
         stop_reason(prompt, ended)
+    }
+
+    /// Tells the editor the title that the session has received.
+    async fn tell_title(&self, session: &Session, current: &SessionId) {
+        let Ok(overview) = self.backend.overview(current).await else {
+            return;
+        };
+        if let Some(title) = session.new_title(&overview.info) {
+            let update = json!({ "sessionUpdate": "session_info_update", "title": title });
+            let _ = self.outbox.update(&session.id, update).await;
+        }
     }
 
     /// Runs a slash command, or a command of the user after a `!`. Its text is a message of the agent.

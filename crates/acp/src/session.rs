@@ -10,7 +10,9 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use windlass_api::{Answer, Backend, CallId, DeltaKind, Envelope, Event, EventStream, SessionId, UserReply, Waiting};
+use windlass_api::{Answer, Backend, CallId, DeltaKind, Envelope, Event, EventStream, SessionId, SessionInfo,
+    UserReply, Waiting,
+};
 
 use crate::ask::{self, Asked};
 use crate::client::ClientAbilities;
@@ -38,6 +40,8 @@ struct State {
     /// The session itself. A command such as `/clear` continues in another one.
     current: SessionId,
     choices: Choices,
+    /// Title that the editor knows.
+    title: Option<String>,
     prompts: HashMap<u64, CancellationToken>,
     pump: Option<Pump>,
 }
@@ -69,14 +73,15 @@ impl Drop for Prompt {
 }
 
 impl Session {
-    pub(crate) fn new(current: SessionId, place: PathBuf, choices: Choices) -> Self {
+    pub(crate) fn new(info: &SessionInfo, choices: Choices) -> Self {
         Self {
-            id: current.to_string(),
-            place,
+            id: info.id.to_string(),
+            place: PathBuf::from(&info.place),
             work: TaskTracker::new(),
             state: Mutex::new(State {
-                current,
+                current: info.id.clone(),
                 choices,
+                title: title(info),
                 prompts: HashMap::new(),
                 pump: None,
             }),
@@ -99,6 +104,13 @@ impl Session {
     /// Replaces the choices and returns the ones before.
     pub(crate) fn set_choices(&self, choices: Choices) -> Choices {
         std::mem::replace(&mut self.lock().choices, choices)
+    }
+
+    /// Returns the title of the session if the editor does not know it yet.
+    pub(crate) fn new_title(&self, info: &SessionInfo) -> Option<String> {
+        let title = title(info);
+        let before = std::mem::replace(&mut self.lock().title, title.clone());
+        title.filter(|title| before.as_ref() != Some(title))
     }
 
     /// Continues in another session.
@@ -151,6 +163,11 @@ impl Session {
             None => Err(0),
         }
     }
+}
+
+/// Returns the name of a session, or its title.
+pub(crate) fn title(info: &SessionInfo) -> Option<String> {
+    info.label.name.clone().or_else(|| info.label.title.clone())
 }
 
 /// The client and the backend, as a session needs them.

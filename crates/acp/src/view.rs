@@ -338,9 +338,10 @@ impl View {
             SessionEvent::Rewind { .. } => {
                 self.notice(Severity::Info, "The conversation was taken back to an earlier state")
             }
-            SessionEvent::Title { title } => {
+            SessionEvent::Title { title } if !self.is_past => {
                 vec![json!({ "sessionUpdate": "session_info_update", "title": title })]
             }
+            SessionEvent::Title { .. } => Vec::new(),
             SessionEvent::Goal { text } => {
                 let meta = json!({ "windlass": { "goal": text } });
                 vec![json!({ "sessionUpdate": "session_info_update", "_meta": meta })]

@@ -154,13 +154,13 @@ fn prompt_001_002_003() {
     assert_eq!(editor.text(), "Hello from the model.");
     assert_eq!(editor.text_of("agent_thought_chunk"), "hm, hello");
     let chunks = editor.of_kind("agent_message_chunk");
-    let id = &chunks[0]["messageId"];
-    assert!(id.is_string() && chunks.iter().all(|chunk| chunk["messageId"] == *id));
+    let id = chunks[0]["messageId"].clone();
+    assert!(id.is_string() && chunks.iter().all(|chunk| chunk["messageId"] == id));
     assert!(editor.updates.iter().all(|(of, _)| *of == session));
     assert!(sim.outlines().concat().contains("look at /tmp/a.txt"));
     assert_eq!(editor.prompt(&session, "more"), "end_turn");
     let last = editor.of_kind("agent_message_chunk").pop().unwrap();
-    assert_ne!(last["messageId"], *id, "another message has another id");
+    assert_ne!(last["messageId"], id, "another message has another id");
     sim.assert_valid();
     editor.end().assert_code(0);
 }
