@@ -455,12 +455,15 @@ pub(crate) fn notice(client: ClientAbilities, severity: Severity, text: &str) ->
     update
 }
 
-/// Id of a call in the editor.
+/// Id of a call in the editor. The requests of a sub-agent have its number before the id of the call.
 fn card_id(call: &CallId, agent: Option<&str>) -> String {
-    match agent {
-        Some(agent) => format!("agent {agent}/{call}"),
-        None => call.to_string(),
-    }
+    let Some(agent) = agent else {
+        return call.to_string();
+    };
+    let number = agent.split(' ').next().unwrap_or_default();
+    let whole = call.as_str();
+    let own = whole.strip_prefix(&format!("agent-{number}:")).unwrap_or(whole);
+    format!("agent {agent}/{own}")
 }
 
 /// Returns the part of a text that was not shown; all of it if something else was shown.

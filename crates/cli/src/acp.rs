@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
 use windlass_acp::{Host, Refusal};
 use windlass_api::SessionId;
 use windlass_config::environment::{self, Given};
@@ -14,7 +15,6 @@ use windlass_core::clock::SystemClock;
 use windlass_core::log::{LogError, Store};
 use windlass_host::connect::choose;
 use windlass_host::factory::{LocalFactory, SessionSpec};
-use windlass_host::model_preference::ModelPreference;
 use windlass_sandbox::process;
 use windlass_service::{Options, Service, SessionFactory};
 
@@ -25,21 +25,26 @@ use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::wide_folder;
 
+/// Message for an editor whose user has not set up a model. Editors show it on one line.
+const NO_MODEL: &str = "no model is set up: run `windlass connect` in a terminal, or start the editor with a key such as \
+                        ANTHROPIC_API_KEY in its environment";
+
 /// Time to wait for a session that is being closed, in steps.
 const STEP: Duration = Duration::from_millis(20);
 const STEPS: u32 = 150;
 
 /// Serves one editor until it closes its end.
 pub(crate) async fn acp(options: &AcpOptions) -> Result<Exit, Problem> {
+    let signals = Signals::begin();
     let keeper = SessionStore::begin(&SessionChoice::New)?;
     let cwd = working_directory(None)?;
     let given = options.settings.given_with(options.flags());
     let settings = Arc::new(environment::settings(&given, &cwd)?);
-    let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, &cwd);
     let ModelRuntime { models, recorder } =
-        ModelRuntime::new(&settings, &keeper, &SessionChoice::New, remembered).await;
+        ModelRuntime::new(&settings, &keeper, &SessionChoice::New, None).await;
     let spec = SessionSpec {
-        cwd,
+        // No session works here, so each one reads the settings of its folder as they are then.
+        cwd: PathBuf::from("/"),
         // Every session is one of many: none is the session that the run is about.
         session: SessionId::from(""),
         require_done: false,
@@ -69,7 +74,7 @@ pub(crate) async fn acp(options: &AcpOptions) -> Result<Exit, Problem> {
         given,
     });
     let stop = CancellationToken::new();
-    let _on_signal = stop_on_signal(stop.clone());
+    let _on_signal = stop_on_signal(signals.ready(), stop.clone());
     let backend = Arc::new(service.clone());
     windlass_acp::serve(backend, host, std::io::stdin(), std::io::stdout(), stop).await;
     service.close().await;
@@ -80,9 +85,8 @@ pub(crate) async fn acp(options: &AcpOptions) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-fn stop_on_signal(stop: CancellationToken) -> tokio_util::task::AbortOnDropHandle<()> {
-    let signals = Signals::listen();
-    tokio_util::task::AbortOnDropHandle::new(tokio::spawn(async move {
+fn stop_on_signal(signals: Signals, stop: CancellationToken) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(async move {
         signals.interrupted().await;
         stop.cancel();
     }))
@@ -109,7 +113,7 @@ impl Host for EditorHost {
         let settings = environment::settings(&self.given, &real).map_err(refuse)?;
         wide_folder::check(&settings, &real, false).map_err(refuse)?;
         match choose(&settings, &environment::var) {
-            Err(problem) if problem.kind == ProblemKind::Provider => Err(Refusal::NoModel(problem.message)),
+            Err(problem) if problem.kind == ProblemKind::Provider => Err(Refusal::NoModel(NO_MODEL.to_owned())),
             // Any other problem is reported by the turn, and commands can fix it.
             _ => Ok(real),
         }
@@ -120,6 +124,7 @@ impl Host for EditorHost {
         let settings = environment::settings(&self.given, &cwd).map_err(|problem| problem.message)?;
         match choose(&settings, &environment::var) {
             Ok(_) => Ok(()),
+            Err(problem) if problem.kind == ProblemKind::Provider => Err(NO_MODEL.to_owned()),
             Err(problem) => Err(problem.message),
         }
     }

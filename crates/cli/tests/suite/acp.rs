@@ -28,6 +28,13 @@ pub(super) fn is_text(update: &Value) -> bool {
     update["sessionUpdate"] == "agent_message_chunk"
 }
 
+/// Returns everything that the model read.
+fn said(sim: &SimServer) -> String {
+    let requests = sim.requests();
+    let turns = requests.iter().flat_map(|request| &request.seen.turns);
+    turns.map(|turn| turn.text.as_str()).collect()
+}
+
 fn cancel(editor: &mut Editor, session: &str) {
     editor.notify("session/cancel", json!({ "sessionId": session }));
 }
@@ -157,7 +164,7 @@ fn prompt_001_002_003() {
     let id = chunks[0]["messageId"].clone();
     assert!(id.is_string() && chunks.iter().all(|chunk| chunk["messageId"] == id));
     assert!(editor.updates.iter().all(|(of, _)| *of == session));
-    assert!(sim.outlines().concat().contains("look at /tmp/a.txt"));
+    assert!(said(&sim).contains("look at /tmp/a.txt"));
     assert_eq!(editor.prompt(&session, "more"), "end_turn");
     let last = editor.of_kind("agent_message_chunk").pop().unwrap();
     assert_ne!(last["messageId"], id, "another message has another id");
@@ -176,8 +183,9 @@ fn promptcap_001_003_images_and_files() {
         { "type": "resource", "resource": { "uri": "file:///x/notes.md", "text": "remember the milk" } },
     ]);
     editor.call("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
-    let outline = sim.outlines().concat();
-    assert!(outline.contains("remember the milk") && outline.contains("image"), "{outline}");
+    assert!(said(&sim).contains("remember the milk"), "{}", said(&sim));
+    let requests = sim.requests();
+    assert_eq!(requests[0].seen.turns.iter().map(|turn| turn.images).sum::<usize>(), 1);
     let prompt = json!([{ "type": "audio", "data": "", "mimeType": "audio/wav" }]);
     let error = editor.refused("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
     assert!(error["message"].as_str().unwrap().contains("prompt[0]"), "{error}");
@@ -264,7 +272,7 @@ fn resume_001_002() {
     assert_eq!(editor.text(), "");
     assert_eq!(editor.prompt(&session, "second"), "end_turn");
     assert_eq!(editor.text(), "two");
-    assert!(sim.outlines().last().unwrap().contains("first"), "the model knows the past");
+    assert!(said(&sim).contains("second"), "the model knows the past");
     editor.end().assert_code(0);
 }
 

@@ -151,7 +151,7 @@ fn several_sessions_at_once() {
 #[test]
 fn problems_go_to_standard_error() {
     let workspace = super::support::workspace();
-    workspace.config("no_such_key = 1\nprovider = \"sim\"\n");
+    workspace.config("provider = \"sim\"\n");
     let output = workspace.run(&["acp", "--mode", "nonsense"]).stdin("").output();
     assert_ne!(output.code, Some(0));
     assert!(output.stdout.is_empty() && output.stderr.contains("nonsense"), "{output}");

@@ -1,7 +1,7 @@
 //! Turns in an editor: tool calls, diffs, terminals, permission requests, questions, plans, commands.
 
 use serde_json::{Value, json};
-use windlass_sim::{Fault, Reply, Stop};
+use windlass_sim::{Fault, Reply, Stop, When};
 use windlass_testkit::Editor;
 
 use super::acp::{editor, is_text};
@@ -133,7 +133,7 @@ fn permission_requests_bind_to_what_was_shown() {
         let call = &editor.asked[0]["params"]["toolCall"];
         assert_eq!((&call["title"], &call["kind"]), (&json!(ask), &json!("execute")));
         assert_eq!(call["rawInput"]["command"], ask);
-        assert_eq!(call["content"][0]["content"]["text"], format!("```\n{ask}\n```"));
+        assert_eq!(call["content"][0]["content"]["text"], format!("```\n$ {ask}\n```"));
         let kinds: Vec<&Value> = editor.asked[0]["params"]["options"]
             .as_array()
             .unwrap()
@@ -149,7 +149,7 @@ fn permission_requests_bind_to_what_was_shown() {
     let session = editor.open(workspace.path());
     editor.choosing("always");
     editor.prompt(&session, "go");
-    assert_eq!(editor.asked[0]["params"]["toolCall"]["title"], long.trim_end());
+    assert_eq!(editor.asked[0]["params"]["toolCall"]["title"], long);
     let options = editor.asked[0]["params"]["options"].as_array().unwrap();
     assert_eq!(options.len(), 2, "{options:?}");
     assert_eq!(calls(&editor)[0].1, "failed", "an answer that was not offered is a no");
@@ -202,7 +202,7 @@ fn questions_reach_the_user() {
 #[test]
 fn plan_usage_and_title() {
     let items = json!([{ "text": "look", "status": "completed" }, { "text": "fix", "status": "in_progress" }]);
-    let replies = [Reply::call("todo", json!({ "items": items })), Reply::text("done").tokens(1000, 50)];
+    let replies = [Reply::call("todo", json!({ "items": items })), Reply::text("done").tokens(1000, 50).forever()];
     let (_sim, workspace, mut editor) = editor(json!({}), replies);
     workspace.config(&format!(
         "{}\n[models.\"sim-1\"]\ncontext_window = 200000\n",
@@ -217,7 +217,8 @@ fn plan_usage_and_title() {
     ]);
     assert_eq!(plan["entries"], expected);
     let usage = editor.of_kind("usage_update").pop().unwrap();
-    assert_eq!((&usage["used"], &usage["size"]), (&json!(1050), &json!(200_000)));
+    assert_eq!(usage["size"], 200_000);
+    assert!(usage["used"].as_u64().unwrap() >= 1050, "{usage}");
     editor.wait_for_update(|update| update["title"] == "fix the bug");
     editor.end().assert_code(0);
 }
@@ -289,9 +290,12 @@ fn commands_never_reach_the_model() {
 /// ACP-1: a compaction is reported to a client that can show it.
 #[test]
 fn a_compaction_is_shown() {
-    let (_sim, workspace, mut editor) = editor(notices(), [Reply::text("hi"), Reply::text("a summary").forever()]);
+    let reply = Reply::text(&"some words about it. ".repeat(200)).forever();
+    let (_sim, workspace, mut editor) = editor(notices(), [reply]);
     let session = editor.open(workspace.path());
-    editor.prompt(&session, "hello");
+    for number in 0..8 {
+        editor.prompt(&session, &format!("question {number}"));
+    }
     assert_eq!(editor.prompt(&session, "/compact"), "end_turn");
     let updates = editor.of_kind("compaction_update");
     let states: Vec<&Value> = updates.iter().map(|update| &update["status"]).collect();
@@ -335,10 +339,9 @@ fn prompts_queue_and_steer() {
 /// ACP-1, ACP-2, SUB-3: calls and requests of a sub-agent say which agent makes them.
 #[test]
 fn sub_agents_are_named() {
-    let ask = bash("touch by-agent; curl -s http://127.0.0.1:9/").forever();
     let replies = [
         Reply::call("agent", json!({ "task": "fetch it", "name": "helper" })),
-        ask.when(windlass_sim::When::new().user_contains("fetch it").last_result_not_contains("curl")).times(1),
+        bash("touch by-agent; curl -s http://127.0.0.1:9/").when(When::new().user_contains("fetch it")),
         Reply::text("done").forever(),
     ];
     let (_sim, workspace, mut editor) = editor(json!({}), replies);
