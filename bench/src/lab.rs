@@ -115,7 +115,13 @@ impl Lab {
     /// Returns a command that serves an editor, with `server` as the model.
     pub(crate) fn editor(&self, server: &Server) -> Command {
         let mut command = self.command(&self.windlass);
-        command.args(["acp", "--provider", "anthropic", "-c", "agent.max_iterations=2000"]);
+        command.args([
+            "acp",
+            "--provider",
+            "anthropic",
+            "-c",
+            "agent.max_iterations=2000",
+        ]);
         command
             .env("ANTHROPIC_API_KEY", "bench")
             .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", server.port));

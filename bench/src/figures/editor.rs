@@ -147,7 +147,11 @@ impl Editor {
     /// Runs a turn and returns the time of its end.
     fn prompt(&mut self, session: &str) -> Result<u64> {
         let prompt = json!([{ "type": "text", "text": "Run the commands, then answer." }]);
-        self.send(3, "session/prompt", json!({ "sessionId": session, "prompt": prompt }))?;
+        self.send(
+            3,
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": prompt }),
+        )?;
         let answer = self.until(|message| message["id"] == 3)?;
         if answer["result"]["stopReason"] != "end_turn" {
             bail!("the turn ended with {answer}");

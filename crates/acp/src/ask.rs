@@ -121,7 +121,10 @@ fn form(session: &str, call: &str, text: &str, answers: &[String]) -> Question {
     let mut fields = Map::new();
     let mut required = Vec::new();
     if answers.is_empty() {
-        fields.insert("answer".to_owned(), json!({ "type": "string", "title": "Answer" }));
+        fields.insert(
+            "answer".to_owned(),
+            json!({ "type": "string", "title": "Answer" }),
+        );
         required.push("answer");
     } else {
         let choice = json!({ "type": "string", "title": "Answer", "enum": answers });
@@ -191,7 +194,10 @@ fn entered(answer: &Value) -> String {
     }
     let text = |path: &str| answer.pointer(path).and_then(Value::as_str);
     let given = text("/content/other").filter(|text| !text.trim().is_empty());
-    given.or_else(|| text("/content/answer")).unwrap_or_default().to_owned()
+    given
+        .or_else(|| text("/content/answer"))
+        .unwrap_or_default()
+        .to_owned()
 }
 
 #[cfg(test)]

@@ -40,7 +40,10 @@ fn only_offered_answers_are_a_yes() {
     for odd in [json!(null), json!({}), json!({ "outcome": "selected" })] {
         assert!(matches!(lasting.read(Ok(odd)), Asked::Nobody(_)));
     }
-    assert!(matches!(lasting.read(Err(RpcError::unknown_method("x"))), Asked::Nobody(_)));
+    assert!(matches!(
+        lasting.read(Err(RpcError::unknown_method("x"))),
+        Asked::Nobody(_)
+    ));
 }
 
 /// SAFE-6: a lasting yes names what it covers.
@@ -48,7 +51,9 @@ fn only_offered_answers_are_a_yes() {
 fn a_lasting_yes_names_its_scope() {
     let names = |question: &Question| -> Vec<String> {
         let options = question.params["options"].as_array().unwrap().iter();
-        options.map(|option| option["name"].as_str().unwrap().to_owned()).collect()
+        options
+            .map(|option| option["name"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert_eq!(
         names(&request(&["git push", "ls"], false))[1..3],
@@ -65,14 +70,26 @@ fn a_lasting_yes_names_its_scope() {
 #[test]
 fn forms_return_text() {
     let cases = [
-        (json!({ "action": "accept", "content": { "answer": "red" } }), "red"),
-        (json!({ "action": "accept", "content": { "answer": "red", "other": "blue" } }), "blue"),
-        (json!({ "action": "accept", "content": { "answer": "red", "other": " " } }), "red"),
+        (
+            json!({ "action": "accept", "content": { "answer": "red" } }),
+            "red",
+        ),
+        (
+            json!({ "action": "accept", "content": { "answer": "red", "other": "blue" } }),
+            "blue",
+        ),
+        (
+            json!({ "action": "accept", "content": { "answer": "red", "other": " " } }),
+            "red",
+        ),
         (json!({ "action": "decline" }), ""),
         (json!({ "action": "cancel", "content": { "answer": "red" } }), ""),
     ];
     let form = form("s", "c", "Which?", &["red".to_owned()]);
     for (answer, expected) in cases {
-        assert_eq!(form.read(Ok(answer)), Asked::Reply(UserReply::Text(expected.to_owned())));
+        assert_eq!(
+            form.read(Ok(answer)),
+            Asked::Reply(UserReply::Text(expected.to_owned()))
+        );
     }
 }

@@ -119,9 +119,7 @@ impl Card {
         let mut fields = self.fields("pending");
         let is_unknown = self.args.as_object().is_none_or(Map::is_empty);
         let title = match (self.name.as_str(), preview) {
-            ("bash", Some(command)) if is_unknown => {
-                command.strip_prefix("$ ").unwrap_or(command).to_owned()
-            }
+            ("bash", Some(command)) if is_unknown => command.strip_prefix("$ ").unwrap_or(command).to_owned(),
             _ if is_unknown && !subjects.is_empty() => format!("{} {}", self.name, subjects.join(", ")),
             _ => self.title.clone(),
         };
@@ -184,7 +182,11 @@ impl Card {
         if self.output.len() < self.due {
             return None;
         }
-        self.due = self.output.len().saturating_mul(2).min(MAX_OUTPUT + MAX_OUTPUT / 2);
+        self.due = self
+            .output
+            .len()
+            .saturating_mul(2)
+            .min(MAX_OUTPUT + MAX_OUTPUT / 2);
         Some(json!({
             "sessionUpdate": "tool_call_update",
             "toolCallId": self.id,
@@ -309,7 +311,11 @@ pub(crate) fn kind(tool: &str) -> &'static str {
 
 /// Returns a title from the arguments: the whole command, or the tool and its subject.
 fn title(tool: &str, args: &Value) -> String {
-    let text = |key: &str| args.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let text = |key: &str| {
+        args.get(key)
+            .and_then(Value::as_str)
+            .filter(|text| !text.is_empty())
+    };
     if let ("bash", Some(command)) = (tool, text("command")) {
         return command.to_owned();
     }

@@ -143,7 +143,12 @@ impl Connection {
     }
 
     /// Registers a prompt while messages are still handled in order, so that a cancellation that follows it finds it.
-    pub(crate) fn prepare(&self, method: &str, params: &Value, cancel: &CancellationToken) -> Option<Prepared> {
+    pub(crate) fn prepare(
+        &self,
+        method: &str,
+        params: &Value,
+        cancel: &CancellationToken,
+    ) -> Option<Prepared> {
         if method != "session/prompt" {
             return None;
         }
@@ -151,7 +156,11 @@ impl Connection {
         let session = self.session(id).ok()?;
         let token = session.work.token();
         let prompt = session.begin_prompt(cancel.clone());
-        Some(Prepared { session, prompt, _token: token })
+        Some(Prepared {
+            session,
+            prompt,
+            _token: token,
+        })
     }
 
     pub(crate) async fn notified(&self, method: &str, given: Value) {
@@ -203,7 +212,9 @@ impl Connection {
             return self.initialize(params(given)?).map(Done::of);
         }
         if self.client().is_none() {
-            return Err(RpcError::invalid_request("the first request must be `initialize`"));
+            return Err(RpcError::invalid_request(
+                "the first request must be `initialize`",
+            ));
         }
         match method {
             "authenticate" => self.authenticate(&params(given)?).map(Done::of),
@@ -227,7 +238,9 @@ impl Connection {
 
     fn initialize(&self, given: Initialize) -> Result<Value, RpcError> {
         if given.protocol_version == 0 {
-            return Err(RpcError::invalid_params("protocolVersion: 0 is not supported; the version is 1"));
+            return Err(RpcError::invalid_params(
+                "protocolVersion: 0 is not supported; the version is 1",
+            ));
         }
         let client = ClientAbilities::read(&given.client_capabilities);
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
@@ -248,7 +261,10 @@ impl Connection {
     /// The user sets a model up outside of the protocol; this checks that it was done.
     fn authenticate(&self, given: &Authenticate) -> Result<Value, RpcError> {
         if given.method_id != CONNECT {
-            let text = format!("methodId: there is no `{}`; there is `{CONNECT}`", given.method_id);
+            let text = format!(
+                "methodId: there is no `{}`; there is `{CONNECT}`",
+                given.method_id
+            );
             return Err(RpcError::invalid_params(text));
         }
         self.host.ready().map_err(RpcError::sign_in)?;
@@ -298,7 +314,11 @@ impl Connection {
             used: info.totals.context_tokens,
             cost: info.totals.cost_usd,
         };
-        let events = self.backend.subscribe(&info.id, info.last_seq).await.map_err(refused)?;
+        let events = self
+            .backend
+            .subscribe(&info.id, info.last_seq)
+            .await
+            .map_err(refused)?;
         let view = screen.view(&session, context);
         session.start(screen, events, view, info.last_seq);
         self.sessions().insert(session.id.clone(), Arc::clone(&session));

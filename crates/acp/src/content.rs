@@ -122,7 +122,9 @@ fn embedded(parts: &mut Vec<Part>, resource: Resource) {
         (Some(text), _) => {
             push_text(parts, &path);
             let fence = fence(&text);
-            parts.push(Part::text(format!("Content of {path}:\n{fence}\n{text}\n{fence}")));
+            parts.push(Part::text(format!(
+                "Content of {path}:\n{fence}\n{text}\n{fence}"
+            )));
         }
         (None, Some(data)) if mime.starts_with("image/") => {
             parts.push(Part::Binary(Binary { path, mime, data }));
@@ -196,7 +198,11 @@ mod tests {
 
     #[test]
     fn bad_blocks_are_named() {
-        let message = |block: Value| parts(&[json!({ "type": "text", "text": "" }), block]).unwrap_err().message;
+        let message = |block: Value| {
+            parts(&[json!({ "type": "text", "text": "" }), block])
+                .unwrap_err()
+                .message
+        };
         assert!(message(json!({ "type": "audio" })).starts_with("prompt[1]: unknown variant `audio`"));
         assert!(message(json!({ "type": "text" })).contains("missing field `text`"));
         let image = json!({ "type": "image", "data": "", "mimeType": "text/plain" });

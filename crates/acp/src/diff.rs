@@ -19,7 +19,9 @@ pub(crate) fn contents(path: &Path, diff: &str) -> (Vec<Value>, Option<u64>) {
             regions.push(Region::begin(header));
             continue;
         }
-        let Some(region) = regions.last_mut() else { continue };
+        let Some(region) = regions.last_mut() else {
+            continue;
+        };
         region.add(line);
     }
     let line = regions.first().map(|region| region.line);
@@ -99,11 +101,17 @@ mod tests {
         ];
         assert_eq!((contents.as_slice(), line), (expected.as_slice(), Some(2)));
         let (contents, _) = super::contents(Path::new("/n"), "@@ -0,0 +1 @@\n+new\n");
-        assert_eq!(contents, [json!({ "type": "diff", "path": "/n", "oldText": null, "newText": "new\n" })]);
+        assert_eq!(
+            contents,
+            [json!({ "type": "diff", "path": "/n", "oldText": null, "newText": "new\n" })]
+        );
     }
 
     #[test]
     fn other_text_is_no_diff() {
-        assert_eq!(contents(Path::new("/a"), "[… diff left out …]\n"), (Vec::new(), None));
+        assert_eq!(
+            contents(Path::new("/a"), "[… diff left out …]\n"),
+            (Vec::new(), None)
+        );
     }
 }

@@ -4,13 +4,18 @@ use serde_json::{Value, json};
 use windlass_api::{Backend, CommandInfo, SessionId};
 use windlass_core::permission::Mode;
 
-/// Mode and model of a session, and the ones that can be chosen.
+/// Id and category of the reasoning effort, and its values.
+const EFFORT: &str = "thought_level";
+const EFFORTS: [&str; 4] = ["off", "low", "medium", "high"];
+
+/// Mode, model and effort of a session, and the ones that can be chosen.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Choices {
     mode: String,
     /// `provider/model`; empty if none is set up.
     model: String,
     models: Vec<String>,
+    effort: String,
     /// Context window of the model in tokens; 0 if it is not known.
     pub(crate) window: u64,
 }
@@ -38,6 +43,7 @@ impl Choices {
             mode: overview.mode,
             model,
             models,
+            effort: overview.effort,
             window: overview.window,
         }
     }
@@ -84,6 +90,18 @@ impl Choices {
                 "options": self.models.iter().map(model).collect::<Vec<_>>(),
             }));
         }
+        if !self.effort.is_empty() {
+            let effort = |effort: &&str| json!({ "value": effort, "name": effort });
+            options.push(json!({
+                "id": EFFORT,
+                "name": "Reasoning effort",
+                "description": "How much the model reasons before it answers, from the next turn on",
+                "category": EFFORT,
+                "type": "select",
+                "currentValue": self.effort,
+                "options": EFFORTS.iter().map(effort).collect::<Vec<_>>(),
+            }));
+        }
         Value::Array(options)
     }
 
@@ -92,10 +110,16 @@ impl Choices {
         let offered: Vec<String> = match option {
             "mode" => self.offered().map(|mode| mode.name().to_owned()).collect(),
             "model" => self.models.clone(),
-            _ => return Err(format!("configId: there is no option `{option}`; there are mode and model")),
+            EFFORT => EFFORTS.map(str::to_owned).to_vec(),
+            _ => {
+                let text =
+                    format!("configId: there is no option `{option}`; there are mode, model and {EFFORT}");
+                return Err(text);
+            }
         };
         if offered.iter().any(|offered| offered == value) {
-            return Ok(format!("/{option} {value}"));
+            let command = if option == EFFORT { "effort" } else { option };
+            return Ok(format!("/{command} {value}"));
         }
         Err(format!(
             "`{value}` is no value of `{option}`; expected one of {}",

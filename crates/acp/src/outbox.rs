@@ -58,7 +58,11 @@ impl Outbox {
     }
 
     async fn send(&self, message: &Value) -> Result<(), Gone> {
-        self.shared.lines.send(message.to_string()).await.map_err(|_| Gone)
+        self.shared
+            .lines
+            .send(message.to_string())
+            .await
+            .map_err(|_| Gone)
     }
 
     /// Answers a request.
@@ -77,8 +81,11 @@ impl Outbox {
 
     /// Sends a `session/update`.
     pub(crate) async fn update(&self, session: &str, update: Value) -> Result<(), Gone> {
-        self.notify("session/update", json!({ "sessionId": session, "update": update }))
-            .await
+        self.notify(
+            "session/update",
+            json!({ "sessionId": session, "update": update }),
+        )
+        .await
     }
 
     /// Sends a request and waits for its answer. If the caller stops waiting, the client is told so.

@@ -36,7 +36,11 @@ impl Screen {
             Some(line) => self.command(session, prompt, &line).await?,
             None => self.turn(session, prompt, parts).await?,
         };
-        let reason = if prompt.cancel.is_cancelled() { "cancelled" } else { reason };
+        let reason = if prompt.cancel.is_cancelled() {
+            "cancelled"
+        } else {
+            reason
+        };
         Ok(json!({ "stopReason": reason }))
     }
 
@@ -100,7 +104,10 @@ impl Screen {
                 self.ensure_updates(session).await?;
             }
             Follow::Edit(line) => self.say(session, &line).await,
-            Follow::Leave => self.say(session, "Close the session in your editor to leave it.").await,
+            Follow::Leave => {
+                self.say(session, "Close the session in your editor to leave it.")
+                    .await
+            }
             Follow::Nothing => self.say(session, &reply.text).await,
         }
         self.refresh(session).await;
@@ -190,7 +197,11 @@ impl Screen {
             Err(after) => after,
         };
         let current = session.current();
-        let info = self.backend.begin(Begin::Resume(current.clone())).await.map_err(refused)?;
+        let info = self
+            .backend
+            .begin(Begin::Resume(current.clone()))
+            .await
+            .map_err(refused)?;
         let after = if after == 0 { info.last_seq } else { after };
         let events = self.backend.subscribe(&current, after).await.map_err(refused)?;
         let choices = session.choices();
@@ -239,7 +250,15 @@ fn stop_reason(prompt: &Prompt, ended: Ended) -> Result<&'static str, RpcError> 
             _ => "end_turn",
         }),
         Some((_, Event::Canceled { .. })) => Ok("cancelled"),
-        Some((_, Event::Failed { reason, message, hint, .. })) => match reason {
+        Some((
+            _,
+            Event::Failed {
+                reason,
+                message,
+                hint,
+                ..
+            },
+        )) => match reason {
             FailureKind::MaxTokens => Ok("max_tokens"),
             FailureKind::Refusal => Ok("refusal"),
             FailureKind::PermissionDenied => Ok("end_turn"),

@@ -85,11 +85,24 @@ impl RpcError {
 /// A message of the client.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Incoming {
-    Request { id: Value, method: String, params: Value },
-    Notification { method: String, params: Value },
-    Response { id: Value, result: Result<Value, RpcError> },
+    Request {
+        id: Value,
+        method: String,
+        params: Value,
+    },
+    Notification {
+        method: String,
+        params: Value,
+    },
+    Response {
+        id: Value,
+        result: Result<Value, RpcError>,
+    },
     /// Not a message. The answer has this id.
-    Invalid { id: Value, error: RpcError },
+    Invalid {
+        id: Value,
+        error: RpcError,
+    },
 }
 
 impl Incoming {

@@ -10,8 +10,9 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
-use windlass_api::{Answer, Backend, CallId, DeltaKind, Envelope, Event, EventStream, SessionId, SessionInfo,
-    UserReply, Waiting,
+use windlass_api::{
+    Answer, Backend, CallId, DeltaKind, Envelope, Event, EventStream, SessionId, SessionInfo, UserReply,
+    Waiting,
 };
 
 use crate::ask::{self, Asked};
@@ -292,7 +293,10 @@ impl Merged {
                 break;
             };
             match &next.event {
-                Event::Delta { kind: other, text: more } if other == kind && *kind != DeltaKind::ToolInput => {
+                Event::Delta {
+                    kind: other,
+                    text: more,
+                } if other == kind && *kind != DeltaKind::ToolInput => {
                     text.push_str(more);
                 }
                 _ => {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use windlass_api::{
-    CallId, DeltaKind, Event, FailureKind, GoalEvent, Message, MessageId, NoteKind, Part, PlanStep,
-    Role, SessionEvent, StepState, Waiting, goal_note,
+    CallId, DeltaKind, Event, FailureKind, GoalEvent, Message, MessageId, NoteKind, Part, PlanStep, Role,
+    SessionEvent, StepState, Waiting, goal_note,
 };
 use windlass_core::event::AgentEvent;
 
@@ -335,9 +335,10 @@ impl View {
                 updates
             }
             SessionEvent::Rewind { .. } if self.is_past => Vec::new(),
-            SessionEvent::Rewind { .. } => {
-                self.notice(Severity::Info, "The conversation was taken back to an earlier state")
-            }
+            SessionEvent::Rewind { .. } => self.notice(
+                Severity::Info,
+                "The conversation was taken back to an earlier state",
+            ),
             SessionEvent::Title { title } if !self.is_past => {
                 vec![json!({ "sessionUpdate": "session_info_update", "title": title })]
             }
@@ -357,7 +358,9 @@ impl View {
     fn compaction(&mut self, status: &str) -> Vec<Value> {
         if self.client.has_compaction {
             let id = format!("c{}", self.compactions);
-            return vec![json!({ "sessionUpdate": "compaction_update", "compactionId": id, "status": status })];
+            return vec![
+                json!({ "sessionUpdate": "compaction_update", "compactionId": id, "status": status }),
+            ];
         }
         match status {
             "completed" => self.notice(Severity::Info, "The conversation was compacted"),
@@ -371,7 +374,10 @@ impl View {
             return self.usage();
         }
         let AgentEvent::Subagent {
-            number, name, event: inner, ..
+            number,
+            name,
+            event: inner,
+            ..
         } = event
         else {
             return Vec::new();
@@ -434,7 +440,6 @@ impl View {
         self.has_answer = false;
         updates
     }
-
 }
 
 /// Returns a message of the agent, such as the text of a command.

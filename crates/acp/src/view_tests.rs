@@ -30,7 +30,10 @@ fn message(role: Role, text: &str) -> Event {
 fn texts(updates: &[Value]) -> Vec<String> {
     let text = |update: &Value| {
         let kind = update["sessionUpdate"].as_str().unwrap_or_default();
-        format!("{kind}: {}", update["content"]["text"].as_str().unwrap_or_default())
+        format!(
+            "{kind}: {}",
+            update["content"]["text"].as_str().unwrap_or_default()
+        )
     };
     updates.iter().map(text).collect()
 }
@@ -81,7 +84,10 @@ fn open_calls_end_with_the_turn() {
         args: json!({ "command": "ls" }),
     };
     let updates = view.event(&call);
-    assert_eq!((&updates[0]["title"], &updates[0]["status"]), (&json!("ls"), &json!("in_progress")));
+    assert_eq!(
+        (&updates[0]["title"], &updates[0]["status"]),
+        (&json!("ls"), &json!("in_progress"))
+    );
     let canceled = Event::Canceled {
         message: String::new(),
     };
@@ -113,7 +119,10 @@ fn usage_counts_everything() {
     };
     view.event(&agent.into_event());
     let updates = view.event(&usage("summary", 99));
-    assert_eq!((&updates[0]["used"], &updates[0]["cost"]["amount"]), (&json!(11), &json!(1.5)));
+    assert_eq!(
+        (&updates[0]["used"], &updates[0]["cost"]["amount"]),
+        (&json!(11), &json!(1.5))
+    );
 }
 
 /// ACP-1: an answer that no message contained is shown once.
@@ -126,5 +135,8 @@ fn the_answer_is_shown_once() {
     let mut view = view();
     view.event(&message(Role::Assistant, "hi"));
     assert_eq!(view.event(&ended("hi")), [Value::Null; 0]);
-    assert_eq!(texts(&view.event(&ended("other"))), ["agent_message_chunk: other"]);
+    assert_eq!(
+        texts(&view.event(&ended("other"))),
+        ["agent_message_chunk: other"]
+    );
 }

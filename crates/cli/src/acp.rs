@@ -113,7 +113,9 @@ impl Host for EditorHost {
         let settings = environment::settings(&self.given, &real).map_err(refuse)?;
         wide_folder::check(&settings, &real, false).map_err(refuse)?;
         match choose(&settings, &environment::var) {
-            Err(problem) if problem.kind == ProblemKind::Provider => Err(Refusal::NoModel(NO_MODEL.to_owned())),
+            Err(problem) if problem.kind == ProblemKind::Provider => {
+                Err(Refusal::NoModel(NO_MODEL.to_owned()))
+            }
             // Any other problem is reported by the turn, and commands can fix it.
             _ => Ok(real),
         }

@@ -56,9 +56,10 @@ pub use self::agents::{AgentCatalog, AgentTools, AgentType, MAX_TURNS, agent_lin
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
-    AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted,
-    MergedCopy, ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory,
-    SessionHost, SupervisorLimits, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EffortSwitch, EnvFacts, Goals,
+    Granted, MergedCopy, ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv,
+    SessionFactory, SessionHost, SupervisorLimits, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart,
+    UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionHandle;

@@ -77,7 +77,9 @@ fn unknown_keys(name: &str, content: &Value) -> Vec<String> {
 
 fn unknown_update_keys(kind: &str, update: &Value) -> Vec<String> {
     let variants = &schema()["$defs"]["SessionUpdate"];
-    let all = ["oneOf", "anyOf"].iter().filter_map(|key| variants[*key].as_array());
+    let all = ["oneOf", "anyOf"]
+        .iter()
+        .filter_map(|key| variants[*key].as_array());
     let variant = all
         .flatten()
         .find(|variant| variant["properties"]["sessionUpdate"]["const"] == kind);
@@ -101,7 +103,10 @@ fn keys(part: &Value) -> BTreeSet<String> {
         .into_iter()
         .flat_map(|map| map.keys().cloned())
         .collect();
-    if let Some(name) = part["$ref"].as_str().and_then(|path| path.strip_prefix("#/$defs/")) {
+    if let Some(name) = part["$ref"]
+        .as_str()
+        .and_then(|path| path.strip_prefix("#/$defs/"))
+    {
         found.extend(keys(&schema()["$defs"][name]));
     }
     for key in ["allOf", "anyOf", "oneOf"] {
@@ -119,7 +124,8 @@ mod tests {
     /// The check can fail: a wrong type, a wrong key, and a method of the other side are found.
     #[test]
     fn wrong_messages_are_found() {
-        let message = |params: Value| json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
+        let message =
+            |params: Value| json!({ "jsonrpc": "2.0", "method": "session/update", "params": params });
         let update = json!({ "sessionUpdate": "plan", "entries": [] });
         let good = message(json!({ "sessionId": "s", "update": update }));
         assert_eq!(complaints(&good, None), [""; 0]);

@@ -106,7 +106,10 @@ impl Editor {
     /// Sends a prompt and returns the id of the request.
     pub fn ask(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{ "type": "text", "text": text }]);
-        self.send("session/prompt", json!({ "sessionId": session, "prompt": prompt }))
+        self.send(
+            "session/prompt",
+            json!({ "sessionId": session, "prompt": prompt }),
+        )
     }
 
     /// Sends a request and returns its id.
@@ -192,7 +195,10 @@ impl Editor {
         let is_response = message.get("method").is_none();
         let method = if is_response { self.open.remove(&id) } else { None };
         let found = complaints(&message, method.as_deref());
-        assert!(found.is_empty(), "{line}\nis not a message of the protocol: {found:?}");
+        assert!(
+            found.is_empty(),
+            "{line}\nis not a message of the protocol: {found:?}"
+        );
         if is_response {
             let answer = match message.get("error") {
                 Some(error) => Err(error.clone()),
@@ -213,7 +219,10 @@ impl Editor {
                 self.line(&answer.to_string());
             }
         } else if message["method"] == "session/update" {
-            let session = message["params"]["sessionId"].as_str().unwrap_or_default().to_owned();
+            let session = message["params"]["sessionId"]
+                .as_str()
+                .unwrap_or_default()
+                .to_owned();
             self.updates.push((session, message["params"]["update"].clone()));
         }
         message
@@ -249,7 +258,10 @@ impl Editor {
     pub fn end(mut self) -> Output {
         self.running.hush();
         let Self {
-            running, read, mut open, ..
+            running,
+            read,
+            mut open,
+            ..
         } = self;
         let output = running.output();
         let rest = output.stdout.get(read..).unwrap_or_default();
@@ -257,9 +269,15 @@ impl Editor {
             let message: Value = must(serde_json::from_str(line), line);
             let method = open.remove(&message["id"].to_string());
             let found = complaints(&message, method.as_deref());
-            assert!(found.is_empty(), "{line}\nis not a message of the protocol: {found:?}");
+            assert!(
+                found.is_empty(),
+                "{line}\nis not a message of the protocol: {found:?}"
+            );
         }
-        assert!(output.stdout.is_empty() || output.stdout.ends_with('\n'), "the last line is whole");
+        assert!(
+            output.stdout.is_empty() || output.stdout.ends_with('\n'),
+            "the last line is whole"
+        );
         output
     }
 }

@@ -162,7 +162,10 @@ impl Run {
 
     /// Returns the working directory, if one was set.
     pub(crate) fn folder(&self) -> PathBuf {
-        self.command.get_current_dir().unwrap_or(Path::new("/")).to_owned()
+        self.command
+            .get_current_dir()
+            .unwrap_or(Path::new("/"))
+            .to_owned()
     }
 
     /// Returns the command, for another way to start it.

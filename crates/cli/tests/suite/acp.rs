@@ -95,7 +95,10 @@ fn jsonrpc_001_to_005() {
         editor.line(line);
         if code != 0 {
             let answer = editor.receive();
-            assert_eq!((&answer["id"], &answer["error"]["code"]), (&Value::Null, &json!(code)));
+            assert_eq!(
+                (&answer["id"], &answer["error"]["code"]),
+                (&Value::Null, &json!(code))
+            );
         }
     }
     let error = editor.refused("session/new", json!({ "cwd": 7 }));
@@ -124,11 +127,16 @@ fn session_001_002_modes_001_config_001() {
     assert_eq!(one["modes"]["currentModeId"], "auto");
     let options = one["configOptions"].as_array().unwrap();
     let categories: Vec<&Value> = options.iter().map(|option| &option["category"]).collect();
-    assert_eq!(categories, ["mode", "model"]);
+    assert_eq!(categories, ["mode", "model", "thought_level"]);
     for option in options {
         assert_eq!(option["type"], "select");
         let values = option["options"].as_array().unwrap();
-        assert!(values.iter().any(|value| value["value"] == option["currentValue"]), "{option}");
+        assert!(
+            values
+                .iter()
+                .any(|value| value["value"] == option["currentValue"]),
+            "{option}"
+        );
     }
     let commands = editor.wait_for_update(|update| update["sessionUpdate"] == "available_commands_update");
     let names: Vec<&str> = commands["availableCommands"]
@@ -137,7 +145,10 @@ fn session_001_002_modes_001_config_001() {
         .iter()
         .filter_map(|command| command["name"].as_str())
         .collect();
-    assert!(names.contains(&"help") && names.contains(&"undo") && !names.contains(&"exit"), "{names:?}");
+    assert!(
+        names.contains(&"help") && names.contains(&"undo") && !names.contains(&"exit"),
+        "{names:?}"
+    );
     for (cwd, expected) in [("relative", "absolute"), ("/no/such/folder", "No such file")] {
         let error = editor.refused("session/new", json!({ "cwd": cwd, "mcpServers": [] }));
         assert!(error["message"].as_str().unwrap().contains(expected), "{error}");
@@ -148,7 +159,9 @@ fn session_001_002_modes_001_config_001() {
 /// ACP-1, ACP-3 (PROMPT-001, -002, -003, META-001): a prompt streams updates of its session and ends with a reason.
 #[test]
 fn prompt_001_002_003() {
-    let reply = Reply::text("Hello from the model.").delta_chars(3).thinking("hm, hello");
+    let reply = Reply::text("Hello from the model.")
+        .delta_chars(3)
+        .thinking("hm, hello");
     let (sim, workspace, mut editor) = editor(json!({}), [reply, Reply::text("again")]);
     let session = editor.open(workspace.path());
     let prompt = json!([
@@ -177,18 +190,36 @@ fn prompt_001_002_003() {
 fn promptcap_001_003_images_and_files() {
     let (sim, workspace, mut editor) = editor(json!({}), [Reply::text("seen")]);
     let session = editor.open(workspace.path());
-    let pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let pixel =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
     let prompt = json!([
         { "type": "image", "data": pixel, "mimeType": "image/png" },
         { "type": "resource", "resource": { "uri": "file:///x/notes.md", "text": "remember the milk" } },
     ]);
-    editor.call("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
+    editor.call(
+        "session/prompt",
+        json!({ "sessionId": session, "prompt": prompt }),
+    );
     assert!(said(&sim).contains("remember the milk"), "{}", said(&sim));
     let requests = sim.requests();
-    assert_eq!(requests[0].seen.turns.iter().map(|turn| turn.images).sum::<usize>(), 1);
+    assert_eq!(
+        requests[0]
+            .seen
+            .turns
+            .iter()
+            .map(|turn| turn.images)
+            .sum::<usize>(),
+        1
+    );
     let prompt = json!([{ "type": "audio", "data": "", "mimeType": "audio/wav" }]);
-    let error = editor.refused("session/prompt", json!({ "sessionId": session, "prompt": prompt }));
-    assert!(error["message"].as_str().unwrap().contains("prompt[0]"), "{error}");
+    let error = editor.refused(
+        "session/prompt",
+        json!({ "sessionId": session, "prompt": prompt }),
+    );
+    assert!(
+        error["message"].as_str().unwrap().contains("prompt[0]"),
+        "{error}"
+    );
     let error = editor.refused("session/prompt", json!({ "sessionId": session, "prompt": [] }));
     assert_eq!(error["code"], -32602);
     editor.end().assert_code(0);
@@ -204,7 +235,10 @@ fn cancel_001_002() {
     cancel(&mut editor, &session);
     assert_eq!(editor.wait(id).unwrap(), json!({ "stopReason": "cancelled" }));
     let (_, updates) = *editor.answered.last().unwrap();
-    assert_eq!(editor.call("session/list", json!({}))["sessions"][0]["sessionId"], session);
+    assert_eq!(
+        editor.call("session/list", json!({}))["sessions"][0]["sessionId"],
+        session
+    );
     assert_eq!(editor.updates.len(), updates, "{:?}", editor.updates.last());
     assert_eq!(editor.prompt(&session, "go on"), "end_turn");
     editor.end().assert_code(0);
@@ -242,21 +276,34 @@ fn load_001_002_003() {
     let (_, count) = *editor.answered.last().unwrap();
     assert_eq!(editor.text_of("user_message_chunk"), "what does a.txt say?");
     assert_eq!(editor.text(), "I will look.It says hello.");
-    let kinds: Vec<&Value> = editor.updates.iter().map(|(_, update)| &update["sessionUpdate"]).collect();
+    let kinds: Vec<&Value> = editor
+        .updates
+        .iter()
+        .map(|(_, update)| &update["sessionUpdate"])
+        .collect();
     let position = |kind: &str| kinds.iter().position(|found| *found == kind);
-    assert!(position("user_message_chunk") < position("tool_call"), "{kinds:?}");
+    assert!(
+        position("user_message_chunk") < position("tool_call"),
+        "{kinds:?}"
+    );
     let ended = editor.of_kind("tool_call_update").pop().unwrap();
     assert_eq!(ended["status"], "completed");
     editor.call("session/list", json!({}));
     assert_eq!(editor.updates.len(), count, "nothing follows the answer");
     // Loaded again, as by an editor whose window was reloaded.
     editor.call("session/load", params);
-    assert_eq!(editor.text_of("user_message_chunk"), "what does a.txt say?".repeat(2));
+    assert_eq!(
+        editor.text_of("user_message_chunk"),
+        "what does a.txt say?".repeat(2)
+    );
     let error = editor.refused(
         "session/load",
         json!({ "sessionId": "none", "cwd": workspace.path(), "mcpServers": [] }),
     );
-    assert_eq!((&error["code"], &error["data"]["sessionId"]), (&json!(-32002), &json!("none")));
+    assert_eq!(
+        (&error["code"], &error["data"]["sessionId"]),
+        (&json!(-32002), &json!("none"))
+    );
     editor.end().assert_code(0);
 }
 
@@ -268,7 +315,10 @@ fn resume_001_002() {
     editor.prompt(&session, "first");
     editor.end().assert_code(0);
     let mut editor = Editor::connect(workspace.run(&["acp"]), json!({}));
-    editor.call("session/resume", json!({ "sessionId": session, "cwd": workspace.path() }));
+    editor.call(
+        "session/resume",
+        json!({ "sessionId": session, "cwd": workspace.path() }),
+    );
     assert_eq!(editor.text(), "");
     assert_eq!(editor.prompt(&session, "second"), "end_turn");
     assert_eq!(editor.text(), "two");
@@ -307,7 +357,10 @@ fn delete_001_002() {
     let session = editor.open(workspace.path());
     editor.prompt(&session, "hello");
     for id in [session.as_str(), session.as_str(), "none"] {
-        assert_eq!(editor.call("session/delete", json!({ "sessionId": id })), json!({}));
+        assert_eq!(
+            editor.call("session/delete", json!({ "sessionId": id })),
+            json!({})
+        );
     }
     assert_eq!(editor.call("session/list", json!({})), json!({ "sessions": [] }));
     let error = editor.refused(
@@ -321,18 +374,26 @@ fn delete_001_002() {
 /// ACP-1, ACP-3 (CLOSE-001, -002): closing ends a running prompt first, and lets others have the session.
 #[test]
 fn close_001_002() {
-    let (_sim, workspace, mut editor) = editor(json!({}), [Reply::text("hi"), endless(), Reply::text("mine")]);
+    let (_sim, workspace, mut editor) =
+        editor(json!({}), [Reply::text("hi"), endless(), Reply::text("mine")]);
     let session = editor.open(workspace.path());
     editor.prompt(&session, "hello");
     let id = editor.ask(&session, "go");
-    editor.wait_for_update(|update| update["content"]["text"].as_str().is_some_and(|text| text.contains("one")));
+    editor.wait_for_update(|update| {
+        update["content"]["text"]
+            .as_str()
+            .is_some_and(|text| text.contains("one"))
+    });
     let close = editor.send("session/close", json!({ "sessionId": session }));
     assert_eq!(editor.wait(close).unwrap(), json!({}));
     assert_eq!(editor.wait(id).unwrap()["stopReason"], "cancelled");
     let order: Vec<u64> = editor.answered.iter().map(|(id, _)| *id).collect();
     assert!(order.ends_with(&[id, close]), "{order:?}");
     let run = || workspace.run(&["exec", "--resume", &session, "go on"]).output();
-    assert!(eventually(PATIENCE, || run().code == Some(0)), "another process can use it");
+    assert!(
+        eventually(PATIENCE, || run().code == Some(0)),
+        "another process can use it"
+    );
     let error = editor.refused("session/close", json!({ "sessionId": session }));
     assert_eq!(error["code"], -32002);
     editor.end().assert_code(0);
@@ -350,7 +411,7 @@ fn modes_002_config_002() {
     let set = json!({ "sessionId": session, "configId": "mode", "value": "edits" });
     let result = editor.call("session/set_config_option", set);
     let options = result["configOptions"].as_array().unwrap();
-    assert_eq!((options.len(), &options[0]["currentValue"]), (2, &json!("edits")));
+    assert_eq!((options.len(), &options[0]["currentValue"]), (3, &json!("edits")));
     let is_mode = |name: &'static str| {
         move |update: &Value| {
             update["sessionUpdate"] == "current_mode_update" && update["currentModeId"] == name
@@ -359,10 +420,23 @@ fn modes_002_config_002() {
     editor.wait_for_update(is_mode("edits"));
     assert_eq!(editor.prompt(&session, "/mode full"), "end_turn");
     editor.wait_for_update(is_mode("full"));
-    for (id, value) in [("mode", "unattended"), ("mode", "x"), ("model", "nobody/x"), ("x", "y")] {
+    for (id, value) in [
+        ("mode", "unattended"),
+        ("mode", "x"),
+        ("model", "nobody/x"),
+        ("thought_level", "max"),
+        ("x", "y"),
+    ] {
         let set = json!({ "sessionId": session, "configId": id, "value": value });
-        assert_eq!(editor.refused("session/set_config_option", set)["code"], -32602, "{id} {value}");
+        assert_eq!(
+            editor.refused("session/set_config_option", set)["code"],
+            -32602,
+            "{id} {value}"
+        );
     }
+    let set = json!({ "sessionId": session, "configId": "thought_level", "value": "high" });
+    let changed = editor.call("session/set_config_option", set);
+    assert_eq!(changed["configOptions"][2]["currentValue"], "high");
     let model = &options[1]["currentValue"];
     let set = json!({ "sessionId": session, "configId": "model", "value": model });
     editor.call("session/set_config_option", set);
@@ -375,12 +449,24 @@ fn modes_002_config_002() {
 fn auth_003_005_no_model() {
     let workspace = workspace();
     let mut editor = Editor::connect(workspace.run(&["acp"]), json!({}));
-    let error = editor.refused("session/new", json!({ "cwd": workspace.path(), "mcpServers": [] }));
+    let error = editor.refused(
+        "session/new",
+        json!({ "cwd": workspace.path(), "mcpServers": [] }),
+    );
     assert_eq!(error["code"], -32000, "{error}");
-    assert_eq!(editor.refused("authenticate", json!({ "methodId": "connect" }))["code"], -32000);
-    assert_eq!(editor.refused("authenticate", json!({ "methodId": "x" }))["code"], -32602);
+    assert_eq!(
+        editor.refused("authenticate", json!({ "methodId": "connect" }))["code"],
+        -32000
+    );
+    assert_eq!(
+        editor.refused("authenticate", json!({ "methodId": "x" }))["code"],
+        -32602
+    );
     workspace.config("provider = \"sim\"\n");
-    assert_eq!(editor.call("authenticate", json!({ "methodId": "connect" })), json!({}));
+    assert_eq!(
+        editor.call("authenticate", json!({ "methodId": "connect" })),
+        json!({})
+    );
     let session = editor.open(workspace.path());
     assert_eq!(editor.prompt(&session, "hello"), "end_turn");
     assert!(editor.text().contains("[simulated model]"), "{}", editor.text());

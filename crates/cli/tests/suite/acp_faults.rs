@@ -40,7 +40,8 @@ fn a_silent_client_is_freed_by_cancel() {
     }
     assert_eq!(withdrawn, editor.asked[0]["id"]);
     // A late answer changes nothing.
-    let late = json!({ "jsonrpc": "2.0", "id": withdrawn, "result": { "outcome": { "outcome": "cancelled" } } });
+    let late =
+        json!({ "jsonrpc": "2.0", "id": withdrawn, "result": { "outcome": { "outcome": "cancelled" } } });
     editor.line(&late.to_string());
     assert_eq!(editor.prompt(&session, "/mode"), "end_turn");
     editor.end().assert_code(0);
@@ -85,14 +86,20 @@ fn shutdown_001_a_client_that_goes_away() {
         let (_sim, workspace, mut editor) = editor(json!({}), [Reply::call("bash", command.clone())]);
         let session = editor.open(workspace.path());
         editor.ask(&session, "go");
-        assert!(eventually(PATIENCE, || !processes_with(&marker).is_empty()), "it runs");
+        assert!(
+            eventually(PATIENCE, || !processes_with(&marker).is_empty()),
+            "it runs"
+        );
         let since = Instant::now();
         if is_killed {
             editor.process().signal(Signal::TERM);
         }
         editor.end().assert_code(0);
         assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
-        assert!(eventually(PATIENCE, || processes_with(&marker).is_empty()), "nothing is left");
+        assert!(
+            eventually(PATIENCE, || processes_with(&marker).is_empty()),
+            "nothing is left"
+        );
         let list = workspace.run(&["sessions", "list"]).output();
         assert!(list.stdout.contains("canceled"), "{list}");
     }
@@ -154,7 +161,10 @@ fn problems_go_to_standard_error() {
     workspace.config("provider = \"sim\"\n");
     let output = workspace.run(&["acp", "--mode", "nonsense"]).stdin("").output();
     assert_ne!(output.code, Some(0));
-    assert!(output.stdout.is_empty() && output.stderr.contains("nonsense"), "{output}");
+    assert!(
+        output.stdout.is_empty() && output.stderr.contains("nonsense"),
+        "{output}"
+    );
     let mut editor = Editor::connect(workspace.run(&["acp"]), json!({}));
     let session = editor.open(workspace.path());
     editor.prompt(&session, "hello");

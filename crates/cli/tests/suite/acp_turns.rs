@@ -24,20 +24,29 @@ fn calls(editor: &Editor) -> Vec<(String, String)> {
                 text("status").unwrap(),
             )),
             Some("tool_call_update") => {
-                let call = calls.iter_mut().find(|(id, ..)| *id == update["toolCallId"]).unwrap();
+                let call = calls
+                    .iter_mut()
+                    .find(|(id, ..)| *id == update["toolCallId"])
+                    .unwrap();
                 call.1 = text("title").unwrap_or(call.1.clone());
                 call.2 = text("status").unwrap_or(call.2.clone());
             }
             _ => {}
         }
     }
-    calls.into_iter().map(|(_, title, status)| (title, status)).collect()
+    calls
+        .into_iter()
+        .map(|(_, title, status)| (title, status))
+        .collect()
 }
 
 /// Returns the content of the last update that has one.
 fn last_content(editor: &Editor) -> Vec<Value> {
     let updates = editor.of_kind("tool_call_update");
-    let last = updates.iter().rev().find_map(|update| update["content"].as_array());
+    let last = updates
+        .iter()
+        .rev()
+        .find_map(|update| update["content"].as_array());
     last.cloned().unwrap_or_default()
 }
 
@@ -55,7 +64,10 @@ fn an_edit_shows_its_diff() {
         Reply::text("done"),
     ];
     let (_sim, workspace, mut editor) = editor(json!({}), replies);
-    let path = workspace.write("a.txt", "one\ntwo\nthree\n").canonicalize().unwrap();
+    let path = workspace
+        .write("a.txt", "one\ntwo\nthree\n")
+        .canonicalize()
+        .unwrap();
     let session = editor.open(workspace.path());
     assert_eq!(editor.prompt(&session, "go"), "end_turn");
     assert_eq!(workspace.read("a.txt"), "one\n2\nthree\n");
@@ -64,7 +76,8 @@ fn an_edit_shows_its_diff() {
     assert_eq!(kinds, ["read", "edit"]);
     assert_eq!(announced[1]["name"], "edit_file");
     assert_eq!(announced[1]["locations"], json!([{ "path": path }]));
-    let diff = json!({ "type": "diff", "path": path, "oldText": "one\ntwo\nthree\n", "newText": "one\n2\nthree\n" });
+    let diff =
+        json!({ "type": "diff", "path": path, "oldText": "one\ntwo\nthree\n", "newText": "one\n2\nthree\n" });
     assert_eq!(last_content(&editor), [diff]);
     let last = editor.of_kind("tool_call_update").pop().unwrap();
     assert_eq!(last["locations"], json!([{ "path": path, "line": 2 }]));
@@ -100,13 +113,19 @@ fn a_command_runs_in_a_display_terminal() {
     editor.prompt(&session, "go");
     let call = editor.of_kind("tool_call")[0].clone();
     let terminal = &call["_meta"]["terminal_info"]["terminal_id"];
-    assert_eq!(call["content"], json!([{ "type": "terminal", "terminalId": terminal }]));
+    assert_eq!(
+        call["content"],
+        json!([{ "type": "terminal", "terminalId": terminal }])
+    );
     let updates = editor.of_kind("tool_call_update");
     let pieces: Vec<&str> = updates
         .iter()
         .filter_map(|update| update["_meta"]["terminal_output"]["data"].as_str())
         .collect();
-    assert!(pieces.len() >= 2 && pieces.concat().contains("first\nsecond"), "{pieces:?}");
+    assert!(
+        pieces.len() >= 2 && pieces.concat().contains("first\nsecond"),
+        "{pieces:?}"
+    );
     let last = updates.last().unwrap();
     assert_eq!(last["status"], "failed");
     assert_eq!(
@@ -124,7 +143,12 @@ fn permission_requests_bind_to_what_was_shown() {
     let cases = [("once", 3), ("session", 2), ("always", 2)];
     for (option, asked) in cases {
         let ask = "touch x; curl -s http://127.0.0.1:9/";
-        let replies = [bash(ask), bash(ask), bash("curl -s http://127.0.0.1:9/other"), Reply::text("done")];
+        let replies = [
+            bash(ask),
+            bash(ask),
+            bash("curl -s http://127.0.0.1:9/other"),
+            Reply::text("done"),
+        ];
         let (_sim, workspace, mut editor) = editor(json!({}), replies);
         let session = editor.open(workspace.path());
         editor.choosing(option);
@@ -133,14 +157,20 @@ fn permission_requests_bind_to_what_was_shown() {
         let call = &editor.asked[0]["params"]["toolCall"];
         assert_eq!((&call["title"], &call["kind"]), (&json!(ask), &json!("execute")));
         assert_eq!(call["rawInput"]["command"], ask);
-        assert_eq!(call["content"][0]["content"]["text"], format!("```\n$ {ask}\n```"));
+        assert_eq!(
+            call["content"][0]["content"]["text"],
+            format!("```\n$ {ask}\n```")
+        );
         let kinds: Vec<&Value> = editor.asked[0]["params"]["options"]
             .as_array()
             .unwrap()
             .iter()
             .map(|option| &option["kind"])
             .collect();
-        assert_eq!(kinds, ["allow_once", "allow_always", "allow_always", "reject_once"]);
+        assert_eq!(
+            kinds,
+            ["allow_once", "allow_always", "allow_always", "reject_once"]
+        );
         assert!(workspace.has("x"));
         editor.end().assert_code(0);
     }
@@ -152,7 +182,11 @@ fn permission_requests_bind_to_what_was_shown() {
     assert_eq!(editor.asked[0]["params"]["toolCall"]["title"], long);
     let options = editor.asked[0]["params"]["options"].as_array().unwrap();
     assert_eq!(options.len(), 2, "{options:?}");
-    assert_eq!(calls(&editor)[0].1, "failed", "an answer that was not offered is a no");
+    assert_eq!(
+        calls(&editor)[0].1,
+        "failed",
+        "an answer that was not offered is a no"
+    );
     editor.end().assert_code(0);
 }
 
@@ -201,8 +235,12 @@ fn questions_reach_the_user() {
 /// ACP-1: todos are a plan, tokens and cost are reported, and the title is the session's.
 #[test]
 fn plan_usage_and_title() {
-    let items = json!([{ "text": "look", "status": "completed" }, { "text": "fix", "status": "in_progress" }]);
-    let replies = [Reply::call("todo", json!({ "items": items })), Reply::text("done").tokens(1000, 50).forever()];
+    let items =
+        json!([{ "text": "look", "status": "completed" }, { "text": "fix", "status": "in_progress" }]);
+    let replies = [
+        Reply::call("todo", json!({ "items": items })),
+        Reply::text("done").tokens(1000, 50).forever(),
+    ];
     let (_sim, workspace, mut editor) = editor(json!({}), replies);
     workspace.config(&format!(
         "{}\n[models.\"sim-1\"]\ncontext_window = 200000\n",
@@ -234,13 +272,18 @@ fn stop_reasons() {
         assert_eq!(editor.prompt(&session, "go"), reason);
         editor.end().assert_code(0);
     }
-    let failure = Reply::default().fault(Fault::status(400).message("no such thing")).forever();
+    let failure = Reply::default()
+        .fault(Fault::status(400).message("no such thing"))
+        .forever();
     let (_sim, workspace, mut editor) = editor(json!({}), [failure]);
     let session = editor.open(workspace.path());
     let id = editor.ask(&session, "go");
     let error = editor.wait(id).unwrap_err();
     assert_eq!(error["code"], -32603);
-    assert!(error["message"].as_str().unwrap().contains("no such thing"), "{error}");
+    assert!(
+        error["message"].as_str().unwrap().contains("no such thing"),
+        "{error}"
+    );
     editor.end().assert_code(0);
 }
 
@@ -257,7 +300,12 @@ fn a_restarted_reply_is_a_new_message() {
     let (first, last) = (chunks.first().unwrap(), chunks.last().unwrap());
     assert_ne!(first["messageId"], last["messageId"]);
     assert_eq!(last["content"]["text"], "whole");
-    assert!(editor.of_kind("notice")[0]["title"].as_str().unwrap().starts_with("Retry 1"));
+    assert!(
+        editor.of_kind("notice")[0]["title"]
+            .as_str()
+            .unwrap()
+            .starts_with("Retry 1")
+    );
     editor.end().assert_code(0);
 }
 
@@ -277,7 +325,11 @@ fn commands_never_reach_the_model() {
         let said = editor.text().split_off(before);
         assert!(said.contains(expected), "{line}: {said}");
     }
-    assert!(calls(&editor).iter().any(|(title, status)| title == "echo from the shell" && status == "completed"));
+    assert!(
+        calls(&editor)
+            .iter()
+            .any(|(title, status)| title == "echo from the shell" && status == "completed")
+    );
     assert_eq!(sim.count(), 0);
     // A command that continues in another session: the editor keeps its id, the conversation is new.
     editor.prompt(&session, "/clear");
@@ -309,7 +361,10 @@ fn a_compaction_is_shown() {
 fn mcp_servers_are_reported() {
     let (_sim, workspace, mut editor) = editor(notices(), []);
     let server = json!({ "name": "docs", "command": "/bin/docs", "args": [], "env": [] });
-    editor.call("session/new", json!({ "cwd": workspace.path(), "mcpServers": [server] }));
+    editor.call(
+        "session/new",
+        json!({ "cwd": workspace.path(), "mcpServers": [server] }),
+    );
     let notice = editor.wait_for_update(|update| update["sessionUpdate"] == "notice");
     assert!(notice["title"].as_str().unwrap().contains("docs"), "{notice}");
     editor.end().assert_code(0);
@@ -326,7 +381,10 @@ fn prompts_queue_and_steer() {
     assert_eq!(idle["outcome"], "promptRequired");
     let one = editor.ask(&session, "one");
     editor.wait_for_update(|update| update["status"] == "in_progress");
-    assert_eq!(editor.call("_session/steering", steer("and quickly"))["outcome"], "injected");
+    assert_eq!(
+        editor.call("_session/steering", steer("and quickly"))["outcome"],
+        "injected"
+    );
     let two = editor.ask(&session, "two");
     assert_eq!(editor.wait(one).unwrap()["stopReason"], "end_turn");
     assert!(editor.text().ends_with("first"), "{}", editor.text());
@@ -340,7 +398,10 @@ fn prompts_queue_and_steer() {
 #[test]
 fn sub_agents_are_named() {
     let replies = [
-        Reply::call("agent", json!({ "task": "fetch it", "name": "helper" })),
+        Reply::call(
+            "agent",
+            json!({ "task": "fetch it", "name": "helper", "type": "coder", "isolation": "none" }),
+        ),
         bash("touch by-agent; curl -s http://127.0.0.1:9/").when(When::new().user_contains("fetch it")),
         Reply::text("done").forever(),
     ];
@@ -349,10 +410,22 @@ fn sub_agents_are_named() {
     editor.choosing("once");
     editor.prompt(&session, "go");
     let titles: Vec<String> = calls(&editor).into_iter().map(|(title, _)| title).collect();
-    assert!(titles.iter().any(|title| title.starts_with("agent 1 ")), "{titles:?}");
+    assert!(
+        titles.iter().any(|title| title.starts_with("agent 1 ")),
+        "{titles:?}"
+    );
     let asked = &editor.asked[0]["params"]["toolCall"];
-    assert!(asked["title"].as_str().unwrap().starts_with("agent 1 "), "{asked}");
-    assert!(asked["title"].as_str().unwrap().contains("curl -s http://127.0.0.1:9/"), "{asked}");
+    assert!(
+        asked["title"].as_str().unwrap().starts_with("agent 1 "),
+        "{asked}"
+    );
+    assert!(
+        asked["title"]
+            .as_str()
+            .unwrap()
+            .contains("curl -s http://127.0.0.1:9/"),
+        "{asked}"
+    );
     editor.wait_for_update(is_text);
     editor.end().assert_code(0);
 }

@@ -123,6 +123,14 @@ pub(super) static COMMANDS: &[Command] = &[
         run: |cx, words| Box::pin(model::model(cx, words)),
     },
     Command {
+        name: "effort",
+        aliases: &[],
+        arguments: "[off|low|medium|high]",
+        help: "Show how much the model reasons before it answers, or change it from the next turn",
+        complete: Complete::Words(&["off", "low", "medium", "high"]),
+        run: |cx, words| Box::pin(model::effort(cx, words)),
+    },
+    Command {
         name: "connect",
         aliases: &[],
         arguments: "[PROVIDER]",
