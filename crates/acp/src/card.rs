@@ -30,8 +30,9 @@ pub(crate) struct Card {
     terminal: Option<TerminalKey>,
     /// Output so far, from its end.
     output: String,
-    /// Length of the output at which the next piece is sent.
-    due: usize,
+    /// Bytes of output since the last update, and the length of the output in that update.
+    fresh: usize,
+    sent: usize,
     has_output: bool,
 }
 
@@ -46,7 +47,8 @@ impl Card {
             place: place.to_owned(),
             terminal: None,
             output: String::new(),
-            due: 1,
+            fresh: 0,
+            sent: 1,
             has_output: false,
         }
     }
@@ -174,19 +176,15 @@ impl Card {
             return Some(self.terminal_output(key, text));
         }
         self.output.push_str(text);
+        self.fresh += text.len();
         if self.output.len() > 2 * MAX_OUTPUT {
             let cut = boundary_after(&self.output, self.output.len() - MAX_OUTPUT);
             self.output.drain(..cut);
-            self.due = self.due.min(MAX_OUTPUT + MAX_OUTPUT / 2);
         }
-        if self.output.len() < self.due {
+        if self.fresh < self.sent {
             return None;
         }
-        self.due = self
-            .output
-            .len()
-            .saturating_mul(2)
-            .min(MAX_OUTPUT + MAX_OUTPUT / 2);
+        (self.fresh, self.sent) = (0, self.output.len());
         Some(json!({
             "sessionUpdate": "tool_call_update",
             "toolCallId": self.id,

@@ -406,7 +406,10 @@ impl Connection {
                 .map_err(|_| RpcError::invalid_params(format!("cursor: `{cursor}` is not one of ours")))?,
         };
         let find = Find {
-            place: given.cwd.map(|cwd| cwd.display().to_string()),
+            // Sessions are stored under the real path of their folder.
+            place: given
+                .cwd
+                .map(|cwd| self.host.admit(&cwd).unwrap_or(cwd).display().to_string()),
             limit: skipped.saturating_add(PAGE + 1),
             ..Find::default()
         };

@@ -26,7 +26,7 @@ mod view;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -110,7 +110,23 @@ pub async fn serve(
 #[derive(Default)]
 struct Requests {
     tasks: JoinSet<()>,
-    open: Arc<Mutex<HashMap<String, CancellationToken>>>,
+    open: OpenRequests,
+}
+
+/// Tokens that cancel requests, by the id of the request as JSON.
+#[derive(Clone, Default)]
+struct OpenRequests(Arc<Mutex<HashMap<String, CancellationToken>>>);
+
+impl OpenRequests {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, CancellationToken>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn cancel(&self, id: &Value) {
+        if let Some(cancel) = self.lock().get(&id.to_string()) {
+            cancel.cancel();
+        }
+    }
 }
 
 impl Requests {
@@ -119,10 +135,7 @@ impl Requests {
         match message {
             Incoming::Response { id, result } => connection.outbox.answered(&id, result),
             Incoming::Notification { method, params } if method == "$/cancel_request" => {
-                let id = params.get("requestId").map(Value::to_string).unwrap_or_default();
-                if let Some(cancel) = self.open.lock().unwrap_or_else(PoisonError::into_inner).get(&id) {
-                    cancel.cancel();
-                }
+                self.open.cancel(params.get("requestId").unwrap_or(&Value::Null));
             }
             Incoming::Notification { method, params } => connection.notified(&method, params).await,
             Incoming::Invalid { id, error } => {
@@ -152,22 +165,14 @@ impl Requests {
     async fn request(&mut self, connection: &Arc<Connection>, id: Value, method: String, params: Value) {
         let cancel = CancellationToken::new();
         let prepared = connection.prepare(&method, &params, &cancel);
-        let key = id.to_string();
-        let open = Arc::clone(&self.open);
-        let lock = |open: &Mutex<HashMap<String, CancellationToken>>, key: String, cancel| {
-            let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
-            match cancel {
-                Some(cancel) => open.insert(key, cancel),
-                None => open.remove(&key),
-            }
-        };
-        lock(&open, key.clone(), Some(cancel.clone()));
+        let (key, open) = (id.to_string(), self.open.clone());
+        open.lock().insert(key.clone(), cancel.clone());
         // Nothing overtakes the first request.
         let is_first = method == "initialize";
         let connection = Arc::clone(connection);
         let task = async move {
             connection.requested(id, &method, params, prepared, cancel).await;
-            lock(&open, key, None);
+            open.lock().remove(&key);
         };
         if is_first {
             task.await;

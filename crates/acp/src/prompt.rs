@@ -111,6 +111,7 @@ impl Screen {
             Follow::Nothing => self.say(session, &reply.text).await,
         }
         self.refresh(session).await;
+        self.tell_title(session, &session.current()).await;
         Ok("end_turn")
     }
 

@@ -339,6 +339,48 @@ fn commands_never_reach_the_model() {
     editor.end().assert_code(0);
 }
 
+/// CMD-2: commands say the same in an editor and in a headless run.
+#[test]
+fn commands_say_the_same_everywhere() {
+    const LINES: [&str; 12] = [
+        "/help",
+        "/help undo",
+        "/mode",
+        "/model",
+        "/effort",
+        "/provider",
+        "/tools",
+        "/permissions",
+        "/goal",
+        "/agents",
+        "/session",
+        "/nonsense",
+    ];
+    let (sim, workspace, mut editor) = editor(json!({}), [Reply::text("hi")]);
+    let session = editor.open(workspace.path());
+    editor.prompt(&session, "hello");
+    let mut said = Vec::new();
+    for line in LINES {
+        let before = editor.text().len();
+        editor.prompt(&session, line);
+        said.push(editor.text().split_off(before));
+    }
+    editor.end().assert_code(0);
+    for (line, said) in LINES.iter().zip(said) {
+        let output = workspace.run(&["exec", "--resume", &session, line]).output();
+        let text = if output.stdout.is_empty() {
+            &output.stderr
+        } else {
+            &output.stdout
+        };
+        assert!(
+            text.contains(said.trim()),
+            "{line}\n--- editor\n{said}\n--- exec\n{text}"
+        );
+    }
+    assert_eq!(sim.count(), 1, "no command reached the model");
+}
+
 /// ACP-1: a compaction is reported to a client that can show it.
 #[test]
 fn a_compaction_is_shown() {
