@@ -18,7 +18,7 @@ use crate::prompt::refused;
 use crate::rpc::{RpcError, params};
 use crate::session::{Screen, Session, title};
 use crate::view::{self, Context, Severity};
-use crate::{Host, Refusal};
+use crate::{Host, NotAdmitted};
 
 /// The version of the protocol that we speak.
 const VERSION: u64 = 1;
@@ -299,8 +299,8 @@ impl Connection {
             return Err(RpcError::invalid_params(text));
         }
         self.host.admit(cwd).map_err(|refusal| match refusal {
-            Refusal::NoModel(text) => RpcError::sign_in(text),
-            Refusal::Place(text) => RpcError::invalid_params(format!("cwd: {text}")),
+            NotAdmitted::NoModel(text) => RpcError::sign_in(text),
+            NotAdmitted::Place(text) => RpcError::invalid_params(format!("cwd: {text}")),
         })
     }
 

@@ -51,7 +51,7 @@ pub trait Host: Send + Sync {
     ///
     /// # Errors
     /// When it does not exist or is too wide, or when its settings name no usable model.
-    fn admit(&self, place: &Path) -> Result<PathBuf, Refusal>;
+    fn admit(&self, place: &Path) -> Result<PathBuf, NotAdmitted>;
 
     /// Checks that a model is set up.
     ///
@@ -71,7 +71,7 @@ pub trait Host: Send + Sync {
 
 /// Reason why a session cannot work in a folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Refusal {
+pub enum NotAdmitted {
     /// No model is set up.
     NoModel(String),
     /// The folder cannot be used.

@@ -268,8 +268,9 @@ async fn answer(session: Arc<Session>, screen: Screen, call: CallId, question: O
         }
     };
     // A client that answers at once may be faster than the turn, which waits only after it has asked.
+    let mut again = tokio::time::interval(AGAIN);
     while !screen.backend.reply(&current, &call, reply.clone()).await {
-        tokio::time::sleep(AGAIN).await;
+        again.tick().await;
     }
 }
 

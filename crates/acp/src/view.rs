@@ -32,7 +32,7 @@ impl Severity {
     }
 }
 
-/// What the editor shows of a session.
+/// Screen of a session in the editor.
 pub(crate) struct View {
     client: ClientAbilities,
     place: PathBuf,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use windlass_acp::{Host, Refusal};
+use windlass_acp::{Host, NotAdmitted};
 use windlass_api::SessionId;
 use windlass_config::environment::{self, Given};
 use windlass_config::{Problem, ProblemKind};
@@ -103,18 +103,18 @@ struct EditorHost {
 
 #[async_trait]
 impl Host for EditorHost {
-    fn admit(&self, place: &Path) -> Result<PathBuf, Refusal> {
-        let refuse = |problem: Problem| Refusal::Place(problem.message);
+    fn admit(&self, place: &Path) -> Result<PathBuf, NotAdmitted> {
+        let refuse = |problem: Problem| NotAdmitted::Place(problem.message);
         let real = std::fs::canonicalize(place);
-        let real = real.map_err(|error| Refusal::Place(format!("{}: {error}", place.display())))?;
+        let real = real.map_err(|error| NotAdmitted::Place(format!("{}: {error}", place.display())))?;
         if !real.is_dir() {
-            return Err(Refusal::Place(format!("{} is not a folder", place.display())));
+            return Err(NotAdmitted::Place(format!("{} is not a folder", place.display())));
         }
         let settings = environment::settings(&self.given, &real).map_err(refuse)?;
         wide_folder::check(&settings, &real, false).map_err(refuse)?;
         match choose(&settings, &environment::var) {
             Err(problem) if problem.kind == ProblemKind::Provider => {
-                Err(Refusal::NoModel(NO_MODEL.to_owned()))
+                Err(NotAdmitted::NoModel(NO_MODEL.to_owned()))
             }
             // Any other problem is reported by the turn, and commands can fix it.
             _ => Ok(real),

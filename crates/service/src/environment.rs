@@ -212,7 +212,7 @@ pub struct NotReady {
     pub hint: Option<String>,
 }
 
-/// How much the model of a session reasons before it answers.
+/// Reasoning effort of a session's model.
 #[async_trait]
 pub trait EffortSwitch: Send + Sync {
     /// Returns the effort of the next turns: `off`, `low`, `medium` or `high`.

@@ -39,7 +39,7 @@ fn cancel(editor: &mut Editor, session: &str) {
     editor.notify("session/cancel", json!({ "sessionId": session }));
 }
 
-/// ACP-1, ACP-3 (INIT-001, -002, -004, AUTH-001, -002): the handshake says who we are and what we can do.
+/// UI-5, ACP-1, ACP-3 (INIT-001, -002, -004, AUTH-001, -002): the handshake says who we are and what we can do.
 #[test]
 fn init_001_002_004_the_handshake() {
     let workspace = workspace();

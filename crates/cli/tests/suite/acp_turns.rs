@@ -342,14 +342,13 @@ fn commands_never_reach_the_model() {
 /// CMD-2: commands say the same in an editor and in a headless run.
 #[test]
 fn commands_say_the_same_everywhere() {
-    const LINES: [&str; 12] = [
+    const LINES: [&str; 11] = [
         "/help",
         "/help undo",
         "/mode",
         "/model",
         "/effort",
         "/provider",
-        "/tools",
         "/permissions",
         "/goal",
         "/agents",
