@@ -106,7 +106,7 @@ impl Screen {
             Follow::Edit(line) => self.say(session, &line).await,
             Follow::Leave => {
                 self.say(session, "Close the session in your editor to leave it.")
-                    .await
+                    .await;
             }
             Follow::Nothing => self.say(session, &reply.text).await,
         }

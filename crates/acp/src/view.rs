@@ -474,7 +474,8 @@ fn card_id(call: &CallId, agent: Option<&str>) -> String {
 /// Returns the part of a text that was not shown; all of it if something else was shown.
 fn missing<'a>(shown: &str, whole: &'a str) -> Option<&'a str> {
     let rest = whole.strip_prefix(shown).unwrap_or(whole);
-    (!rest.is_empty() && !(rest.len() == whole.len() && shown.trim() == whole.trim())).then_some(rest)
+    let is_shown = rest.len() == whole.len() && shown.trim() == whole.trim();
+    Some(rest).filter(|rest| !rest.is_empty() && !is_shown)
 }
 
 fn new_id() -> String {
