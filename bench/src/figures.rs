@@ -4,6 +4,7 @@ mod agents;
 mod context;
 mod cron;
 mod deltas;
+mod editor;
 mod iterations;
 mod large;
 mod prefix;
@@ -49,10 +50,12 @@ pub(crate) enum Group {
     Cron,
     /// The terminal UI, compared with others.
     Terminal,
+    /// Editors over the Agent Client Protocol.
+    Editor,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -66,6 +69,7 @@ impl Group {
         Self::Context,
         Self::Cron,
         Self::Terminal,
+        Self::Editor,
     ];
 
     pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
@@ -83,6 +87,7 @@ impl Group {
             Self::Context => context::measure(lab),
             Self::Cron => cron::measure(lab),
             Self::Terminal => terminal::measure(lab),
+            Self::Editor => editor::measure(lab),
         }
     }
 }

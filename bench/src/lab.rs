@@ -112,6 +112,22 @@ impl Lab {
         command
     }
 
+    /// Returns a command that serves an editor, with `server` as the model.
+    pub(crate) fn editor(&self, server: &Server) -> Command {
+        let mut command = self.command(&self.windlass);
+        command.args([
+            "acp",
+            "--provider",
+            "anthropic",
+            "-c",
+            "agent.max_iterations=2000",
+        ]);
+        command
+            .env("ANTHROPIC_API_KEY", "bench")
+            .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", server.port));
+        command
+    }
+
     /// Returns a command that sends recorded requests in one of our own modes.
     pub(crate) fn client(&self, mode: &str, server: &Server, requests: &Path) -> Command {
         let mut command = self.command(&self.own);

@@ -50,3 +50,12 @@ def guarded_url():
     yield address
     process.terminate()
     process.wait(timeout=10)
+
+
+@pytest.fixture(scope="session")
+def acp_url():
+    """The address of a server with the script of the editors' tests."""
+    process, address = serve("--script", str(HERE / "scripts" / "acp.yaml"))
+    yield address
+    process.terminate()
+    process.wait(timeout=10)

@@ -187,13 +187,14 @@ fn replies() -> Vec<&'static str> {
                 model: "m".into(),
                 window: 1000,
                 mode: "default".into(),
+                effort: "low".into(),
                 is_busy: true,
                 queue: vec![Arc::new(message())],
                 goal: Some("g".into()),
                 subgoal: None,
             } => {
                 "info": (info_json()), "provider": "p", "model": "m", "window": 1000, "mode": "default",
-                "is_busy": true, "queue": [(message_json())], "goal": "g", "subgoal": null
+                "effort": "low", "is_busy": true, "queue": [(message_json())], "goal": "g", "subgoal": null
             },
         ]
         Wait: [Wait { on: WaitOn::Tool, what: "bash".into(), for_ms: 12, ends: "with the command".into() } =>

@@ -125,6 +125,9 @@ pub struct Overview {
     pub window: u64,
     /// Permission mode, as `/mode` takes it.
     pub mode: String,
+    /// Reasoning effort of the next turn, as `/effort` takes it; empty if it is not known.
+    #[serde(default)]
+    pub effort: String,
     /// True if a turn runs.
     pub is_busy: bool,
     /// Queued messages, next one first.

@@ -14,18 +14,15 @@ use windlass_core::clock::Clock;
 use windlass_core::id::{CallId, MessageId};
 
 use super::access::Access;
+use super::describe::{CallEnd, call_changes, shown};
 use super::journal::{self, History, Journal, Record, Seen, merge};
 use super::node::{Bytes, Change, Node};
-use super::pack::{Contents, Packs};
+use super::pack::Packs;
 use super::restore;
 use super::scan::Report;
 use super::survey::Survey;
 use super::tree::{CheckpointLimits, Tree};
-use crate::diff;
 use windlass_sandbox::Workspace;
-
-/// Maximum size of a file whose diff is shown.
-const SHOWN: usize = 1 << 20;
 
 /// Reason that the changes of an interrupted call are not known.
 const FORGOTTEN: &str =
@@ -313,10 +310,11 @@ impl Files {
         Ok(paths)
     }
 
-    /// Records the end of a call. Returns a warning for the user if its changes are not covered, once.
-    pub(super) fn end(&self, tool: &str, paths: Option<Vec<Seen>>) -> io::Result<Option<String>> {
+    /// Records the end of a call.
+    pub(super) fn end(&self, tool: &str, paths: Option<Vec<Seen>>) -> io::Result<CallEnd> {
         let mut state = self.lock();
         let tree = self.tree(&mut state)?;
+        let is_scanned = paths.is_none();
         let (changes, blind) = match paths {
             Some(paths) => {
                 let changes = self.changes_at(&tree, paths)?;
@@ -329,12 +327,20 @@ impl Files {
         };
         let is_news = blind.is_some() && !std::mem::replace(&mut state.is_told, true);
         let warning = blind.clone().filter(|_| is_news);
+        let changed = if is_scanned {
+            call_changes(&tree, &changes)
+        } else {
+            Vec::new()
+        };
         self.journal().add(&Record::Changed {
             tool: tool.to_owned(),
             changes,
             blind,
         })?;
-        Ok(warning.map(|why| format!("not covered by undo: {why}")))
+        Ok(CallEnd {
+            warning: warning.map(|why| format!("not covered by undo: {why}")),
+            changed,
+        })
     }
 
     /// Returns the changes since the last scan, except those already recorded.
@@ -523,28 +529,6 @@ pub(super) fn listed(turn: &journal::Turn) -> Checkpoint {
     Checkpoint {
         files: turn.changes().len(),
         ..turn.checkpoint.clone()
-    }
-}
-
-/// Describes a change for people, with a diff of text files if their contents are available.
-fn shown(change: &Change, contents: Option<&Contents>) -> FileChange {
-    let text = |node: &Option<Node>| match node {
-        None => Some(String::new()),
-        Some(Node::File { digest, .. }) => {
-            let content = contents?.get(digest).filter(|content| content.len() <= SHOWN)?;
-            String::from_utf8(content).ok()
-        }
-        Some(_) => None,
-    };
-    let path = change.path.to_string();
-    let both = text(&change.before).zip(text(&change.after));
-    let diff = both
-        .filter(|(before, after)| before != after)
-        .map(|(before, after)| diff::Change::between(&path, &before, &after).diff());
-    FileChange {
-        path,
-        what: change.what(),
-        diff,
     }
 }
 

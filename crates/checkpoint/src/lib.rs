@@ -17,6 +17,7 @@
 //! reports the changes of a turn that could not be stored.
 
 mod access;
+mod describe;
 pub mod diff;
 mod files;
 mod index;

@@ -4,11 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::json;
+use windlass_core::checkpoint::FileChange;
 use windlass_core::hook::{AdmittedCall, CallHook, Hook};
 use windlass_core::permission::{Proposal, Subject};
 use windlass_core::tool::{Category, ToolContext, ToolError, ToolOutput};
 
 use super::Tracker;
+use super::describe::CallEnd;
 use super::files::Scope;
 use super::node::Bytes;
 
@@ -60,12 +63,16 @@ impl CallHook for Tracker {
             Some(Err(error)) => Err(error),
         };
         // The work counts more than the way back, but the user must know.
-        let warning = kept.unwrap_or_else(|error| {
-            Some(format!(
+        let CallEnd { warning, changed } = kept.unwrap_or_else(|error| CallEnd {
+            warning: Some(format!(
                 "what `{}` changed cannot be undone: {error}",
                 call.proposal.tool
-            ))
+            )),
+            changed: Vec::new(),
         });
+        if let (Ok(output), false) = (&mut result, changed.is_empty()) {
+            add_changes(output, &changed);
+        }
         if let Some(warning) = warning {
             match &mut result {
                 Ok(output) => output.warning = Some(warning),
@@ -73,6 +80,14 @@ impl CallHook for Tracker {
             }
         }
         result
+    }
+}
+
+/// Adds what a command changed to the details of its result, for people.
+fn add_changes(output: &mut ToolOutput, changed: &[FileChange]) {
+    let details = output.details.get_or_insert_with(|| json!({}));
+    if let Some(details) = details.as_object_mut() {
+        details.insert("changed".to_owned(), json!(changed));
     }
 }
 

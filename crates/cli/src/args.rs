@@ -1,5 +1,6 @@
 //! Command-line arguments of `windlass`.
 
+mod acp;
 mod cron;
 mod kept;
 mod lab;
@@ -9,6 +10,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::permission::Mode;
 
+use self::acp::ACP_HELP;
+pub(crate) use self::acp::AcpOptions;
 use self::cron::CRON_HELP;
 pub(crate) use self::cron::{CronAddOptions, CronCommand};
 use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
@@ -78,6 +81,9 @@ pub(crate) enum Command {
         #[command(flatten)]
         options: ExecOptions,
     },
+    /// Serve an editor over standard input and output: the Agent Client Protocol, for Zed, JetBrains, Neovim and Emacs
+    #[command(after_help = ACP_HELP)]
+    Acp(AcpOptions),
     /// Watch the simulated model find, fix and verify a bug with real tools: no key, no network
     Demo(DemoOptions),
     /// Manage past sessions: find, read, rename, export, import and delete them, and see their cost

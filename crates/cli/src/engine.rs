@@ -22,7 +22,7 @@ use windlass_host::models::Models;
 pub(crate) const LAST_CALL: Duration = Duration::from_secs(3);
 
 /// Maximum number of live events buffered for a front end that is drawing: a second of a fast model.
-const BUFFER: usize = 16_384;
+pub(crate) const BUFFER: usize = 16_384;
 
 /// The models of a run, and the recorder of their requests and replies.
 pub(crate) struct ModelRuntime {

@@ -4,6 +4,7 @@
 //! that put a provider, tools and the loop together ([`connect`], [`engine`]). The output of a run is in
 //! [`output`].
 
+mod acp;
 mod agents;
 mod args;
 mod asking;
@@ -98,6 +99,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
 async fn command_line(command: Command) -> Result<Exit, Problem> {
     match command {
         Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
+        Command::Acp(options) => acp::acp(&options).await,
         Command::Demo(options) => demo::demo(&options).await,
         Command::Connect(options) => connect::command(&options).await,
         Command::Doctor {

@@ -3,6 +3,9 @@
 
 #[cfg(test)]
 mod suite {
+    mod acp;
+    mod acp_faults;
+    mod acp_turns;
     mod agent_copies;
     mod agent_crashes;
     mod agent_tree;

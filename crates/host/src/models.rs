@@ -10,7 +10,7 @@ use windlass_core::model::Price;
 use windlass_core::provider::{Provider, ProviderErrorKind};
 use windlass_providers::Effort;
 use windlass_providers::preset::{Preset, presets};
-use windlass_service::{ChooseError, Chosen, ModelChoice, ModelSwitch, NotReady, Titles};
+use windlass_service::{ChooseError, Chosen, EffortSwitch, ModelChoice, ModelSwitch, NotReady, Titles};
 
 use crate::backoff::{Backoff, Watched};
 use crate::connect::Process;
@@ -34,6 +34,8 @@ pub struct Models {
 struct Selection {
     /// The selection that overrides the settings.
     chosen: Option<Named>,
+    /// The effort that overrides the settings.
+    effort: Option<Option<Effort>>,
     active: Option<Arc<ActiveProvider>>,
 }
 
@@ -109,6 +111,7 @@ impl Models {
         };
         let selection = Selection {
             chosen: Some(chosen),
+            effort: self.lock().effort,
             active: None,
         };
         Self {
@@ -176,7 +179,7 @@ impl Models {
         let is_restored = restored.is_some();
         let opened = match restored {
             Some(active) => Ok(active),
-            None => self.open(&self.settings).await,
+            None => self.open(&self.with_effort((*self.settings).clone())).await,
         };
         let mut now = self.lock();
         if let Some(active) = &now.active {
@@ -235,6 +238,13 @@ impl Models {
         let own = default.filter(|choice| Some(&choice.name) == chosen.provider.as_ref());
         settings.model = chosen.model.clone().or_else(|| own.map(|choice| choice.model));
         settings.provider = chosen.provider.clone().or(settings.provider);
+        self.with_effort(settings)
+    }
+
+    fn with_effort(&self, mut settings: Settings) -> Settings {
+        if let Some(effort) = self.lock().effort {
+            settings.agent.reasoning = effort;
+        }
         settings
     }
 
@@ -251,7 +261,7 @@ impl Models {
         let chosen = self.lock().chosen.clone();
         match chosen {
             Some(chosen) => self.settings_with(&chosen),
-            None => (*self.settings).clone(),
+            None => self.with_effort((*self.settings).clone()),
         }
     }
 
@@ -278,6 +288,43 @@ impl Models {
             models: self.clone(),
             connection: tokio::sync::Mutex::new(None),
         }))
+    }
+}
+
+/// The names of efforts, as in the settings.
+const EFFORTS: [(&str, Option<Effort>); 4] = [
+    ("off", None),
+    ("low", Some(Effort::Low)),
+    ("medium", Some(Effort::Medium)),
+    ("high", Some(Effort::High)),
+];
+
+#[async_trait]
+impl EffortSwitch for Models {
+    fn effort(&self) -> &'static str {
+        let effort = self.effective().agent.reasoning;
+        let known = EFFORTS.iter().find(|(_, known)| *known == effort);
+        known.map_or("off", |(name, _)| name)
+    }
+
+    async fn set_effort(&mut self, effort: &str) -> Result<(), ChooseError> {
+        let known = EFFORTS.iter().find(|(name, _)| *name == effort);
+        let (_, effort) = *known.ok_or(ChooseError::Unknown)?;
+        let is_connected = self.lock().active.is_some();
+        let mut settings = self.effective();
+        settings.agent.reasoning = effort;
+        let active = match is_connected {
+            true => Some(
+                self.open(&settings)
+                    .await
+                    .map_err(|problem| ChooseError::Failed(problem.to_string()))?,
+            ),
+            false => None,
+        };
+        let mut now = self.lock();
+        now.effort = Some(effort);
+        now.active = active.or(now.active.take());
+        Ok(())
     }
 }
 

@@ -214,9 +214,22 @@ pub struct NotReady {
     pub hint: Option<String>,
 }
 
+/// Reasoning effort of a session's model.
+#[async_trait]
+pub trait EffortSwitch: Send + Sync {
+    /// Returns the effort of the next turns: `off`, `low`, `medium` or `high`.
+    fn effort(&self) -> &'static str;
+
+    /// Sets the effort of the next turns. A failure changes nothing.
+    ///
+    /// # Errors
+    /// Fails if there is no such effort, or the provider cannot be used with it.
+    async fn set_effort(&mut self, effort: &str) -> Result<(), ChooseError>;
+}
+
 /// The models available to a session, one of which is active.
 #[async_trait]
-pub trait ModelSwitch: Send + Sync {
+pub trait ModelSwitch: EffortSwitch {
     /// Returns the providers that are configured, or whose key is known. Must not connect to anything.
     fn list(&self) -> Vec<ModelChoice>;
 

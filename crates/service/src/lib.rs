@@ -58,9 +58,10 @@ pub use self::agents::{
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 pub use self::environment::{
-    AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted,
-    MergedCopy, ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory,
-    SessionHost, SupervisorLimits, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EffortSwitch, EnvFacts, Goals,
+    Granted, MergedCopy, ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv,
+    SessionFactory, SessionHost, SupervisorLimits, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart,
+    UserCommand,
 };
 use self::feed::Feed;
 use self::handle::SessionHandle;
@@ -422,7 +423,7 @@ impl Service {
 
     /// The front end leaves a session. The session ends when nothing is left to do in it, and other processes
     /// can open it.
-    fn leave(&self, session: &SessionId) {
+    pub fn leave(&self, session: &SessionId) {
         if let Some(live) = self.known(session) {
             // A session with a full queue is not idle. Waiting is not possible: the caller may be the session
             // itself.
@@ -431,7 +432,7 @@ impl Service {
     }
 
     /// Drops all state of a deleted session.
-    pub(crate) fn forget(&self, session: &SessionId) {
+    pub fn forget(&self, session: &SessionId) {
         self.lock().remove(session);
     }
 }

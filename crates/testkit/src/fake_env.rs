@@ -13,8 +13,8 @@ use windlass_core::provider::Provider;
 use windlass_core::tool::ToolSpec;
 use windlass_core::turn::Limits;
 use windlass_service::{
-    ChooseError, Chosen, Defined, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch, NotReady, Permissions,
-    SessionEnv, SessionFactory, SessionHost, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    ChooseError, Chosen, Defined, EffortSwitch, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch, NotReady,
+    Permissions, SessionEnv, SessionFactory, SessionHost, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 
 use crate::fake_checkpoints::FakeCheckpoints;
@@ -154,6 +154,21 @@ impl SessionEnv for FakeEnv {
 
     fn defined(&mut self) -> Defined {
         locked(&self.kit.defined).clone()
+    }
+}
+
+#[async_trait]
+impl EffortSwitch for FakeEnv {
+    fn effort(&self) -> &'static str {
+        "off"
+    }
+
+    async fn set_effort(&mut self, effort: &str) -> Result<(), ChooseError> {
+        match effort {
+            "off" => Ok(()),
+            "high" => Err(ChooseError::Failed("it cannot reason".to_owned())),
+            _ => Err(ChooseError::Unknown),
+        }
     }
 }
 

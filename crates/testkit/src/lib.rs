@@ -7,6 +7,7 @@
 //!   end, [`Run::start`] gives a [`Running`] that can be watched, signalled and left without a reader.
 //! - [`Screen`]: one start of the binary on its own terminal, made by [`Run::on_screen`]: takes keys and
 //!   returns the visible screen.
+//! - [`Editor`]: one start of `windlass acp` with a client of its protocol, which checks every line against the schema.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
 //! - [`SimServer`]: the simulated model on its own thread, with its request log.
 //! - [`FakeEnv`]: the environment of a session, for tests of the service without settings and models.
@@ -25,7 +26,9 @@
 //!
 //! The test kit panics where a product would return an error, because a test has no caller to return it to.
 
+mod acp_schema;
 mod corpus;
+mod editor;
 mod fake_checkpoints;
 mod fake_env;
 mod output;
@@ -38,6 +41,7 @@ mod wait;
 mod workspace;
 
 pub use self::corpus::failing_inputs;
+pub use self::editor::Editor;
 pub use self::fake_checkpoints::{FakeCheckpoints, Takeover};
 pub use self::fake_env::{EnvKit, FakeEnv, FakeFactory};
 pub use self::output::Output;

@@ -160,6 +160,14 @@ impl Run {
         }
     }
 
+    /// Returns the working directory, if one was set.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.command
+            .get_current_dir()
+            .unwrap_or(Path::new("/"))
+            .to_owned()
+    }
+
     /// Returns the command, for another way to start it.
     pub(crate) fn into_command(self) -> Command {
         self.command

@@ -1,4 +1,5 @@
-//! The SDK tests: official Python clients, in their own virtual environment, against the binary.
+//! The SDK tests: official Python clients, in their own virtual environment, and clients for Node.js, against the
+//! binary.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use crate::repo::Root;
 
 const TESTS: &str = "tests/sdk";
 const REQUIREMENTS: &str = "tests/sdk/requirements.txt";
+const PACKAGES: &str = "tests/sdk/package.json";
 
 pub(crate) fn exist(root: &Root) -> bool {
     root.join(REQUIREMENTS).is_file()
@@ -21,10 +23,12 @@ pub(crate) fn test(root: &Root) -> Result<()> {
         bail!("{REQUIREMENTS} is missing; the SDK tests belong in {TESTS}");
     }
     let python = environment(root)?;
+    let node = node_modules(root)?;
     child::run(child::cargo(root).args(["build", "-p", "windlass"]))?;
     child::run(
         child::command(root, python)
-            .args(["-m", "pytest", "-q", "-p", "no:cacheprovider", TESTS])
+            .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", TESTS])
+            .envs(node.map(|folder| ("WINDLASS_NODE_MODULES", folder)))
             .env("WINDLASS_BIN", root.target_dir()?.join("debug/windlass"))
             .env("PYTHONDONTWRITEBYTECODE", "1"),
     )
@@ -55,6 +59,40 @@ pub(crate) fn environment(root: &Root) -> Result<PathBuf> {
     pip(root, &python, &["-r", REQUIREMENTS])?;
     fs::write(&stamp, wanted).context("cannot write the stamp of the installed packages")?;
     Ok(python)
+}
+
+/// Installs the clients for Node.js, and the Node.js they need, beside the Python environment. Returns their folder;
+/// `None` if they cannot be had, such as without a network. The tests that need them are skipped then, and listed.
+///
+/// As with the Python packages, only a change of the list needs a network.
+fn node_modules(root: &Root) -> Result<Option<PathBuf>> {
+    let folder = root.target_dir()?.join("sdk-node");
+    let (modules, stamp) = (folder.join("node_modules"), folder.join("packages.stamp"));
+    let wanted =
+        fs::read_to_string(root.join(PACKAGES)).with_context(|| format!("cannot read {PACKAGES}"))?;
+    if modules.is_dir() && is_current(&stamp, &wanted) {
+        println!("    found the packages of {PACKAGES}");
+        return Ok(Some(modules));
+    }
+    println!("    installing {PACKAGES}");
+    fs::create_dir_all(&folder).context("cannot create a folder for packages")?;
+    fs::write(folder.join("package.json"), &wanted).context("cannot write the list of packages")?;
+    let own = root.target_dir()?.join("sdk-venv/bin/npm");
+    let npm = if own.is_file() { own } else { PathBuf::from("npm") };
+    let options = [
+        "install",
+        "--no-audit",
+        "--no-fund",
+        "--ignore-scripts",
+        "--prefix",
+    ];
+    let installed = child::run(child::command(root, npm).args(options).arg(&folder));
+    if let Err(error) = installed {
+        println!("    left out: the tests with acpx, and the comparison of the schema ({error:#})");
+        return Ok(None);
+    }
+    fs::write(&stamp, wanted).context("cannot write the stamp of the installed packages")?;
+    Ok(Some(modules))
 }
 
 /// Installs more packages into the environment of the tests.

@@ -80,6 +80,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/config",     package: "windlass-config",     product: FOR_CONFIG, tests: Siblings::Any },
     Member { folder: "crates/host",       package: "windlass-host",       product: FOR_HOST, tests: Siblings::Any },
     Member { folder: "crates/tui",        package: "windlass-tui",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/acp",        package: "windlass-acp",        product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/server",     package: "windlass-server",     product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/cli",        package: "windlass",            product: Siblings::AnyBut(&["windlass-testkit", "windlass-bench"]), tests: Siblings::Any },
     Member { folder: "crates/testkit",    package: "windlass-testkit",    product: Siblings::Any, tests: Siblings::Any },

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_sim::{Protocol, Reply};
-use windlass_testkit::{PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with};
+use windlass_testkit::{Editor, PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with};
 
 use super::support::{elsewhere, with_replies};
 use super::tui::{EMPTY, leave, press_until, say};
@@ -78,6 +78,13 @@ const WAYS: &[Way] = &[
         is_attended: true,
         is_child: false,
     },
+    Way {
+        name: "editor",
+        arguments: &["acp"],
+        drive: editor,
+        is_attended: true,
+        is_child: false,
+    },
 ];
 
 fn exec(run: Run) {
@@ -106,6 +113,15 @@ fn terminal(run: Run) {
     }
     screen.wait_until("the turn has ended", has_ended);
     leave(&mut screen);
+}
+
+/// Sends the prompt from an editor, which rejects every request.
+fn editor(run: Run) {
+    let mut editor = Editor::connect(run, json!({}));
+    let session = editor.open_here();
+    let id = editor.ask(&session, "go");
+    let _ = editor.wait(id);
+    editor.end();
 }
 
 /// Settings that open every guard.

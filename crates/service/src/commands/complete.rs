@@ -15,6 +15,7 @@ pub(super) enum Complete {
     Words(&'static [&'static str]),
     Commands,
     Providers,
+    Models,
     Modes,
     /// A verb, and for some verbs a session after it.
     Session,
@@ -51,6 +52,13 @@ impl CommandContext<'_> {
             (Complete::Providers, "") => {
                 let providers = self.env.models().list();
                 providers.into_iter().map(|choice| choice.provider).collect()
+            }
+            (Complete::Models, "") => {
+                let models = self.env.models().list();
+                let named = models.into_iter().filter(|choice| !choice.model.is_empty());
+                named
+                    .map(|choice| format!("{}/{}", choice.provider, choice.model))
+                    .collect()
             }
             (Complete::Modes, "") => Mode::ALL.iter().map(|mode| mode.name().to_owned()).collect(),
             (Complete::Session, "") => VERBS.iter().map(|verb| (*verb).to_owned()).collect(),

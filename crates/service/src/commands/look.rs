@@ -58,6 +58,7 @@ impl CommandContext<'_> {
         } else {
             models.window(&model)
         };
+        let effort = models.effort().to_owned();
         let access = env.permissions();
         let mode = access.policy().mode.name().to_owned();
         let goals = env.goals();
@@ -67,6 +68,7 @@ impl CommandContext<'_> {
             model,
             window,
             mode,
+            effort,
             is_busy: self.is_busy,
             queue: self.queue.messages().to_vec(),
             goal: self

@@ -1,4 +1,4 @@
-//! `/provider`, `/model` and `/connect`: the provider and model from the next turn on, and the available
+//! `/provider`, `/model`, `/effort` and `/connect`: the provider and model from the next turn on, and the available
 //! ones.
 
 use std::fmt::Write;
@@ -116,6 +116,19 @@ pub(super) async fn model(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Out
             &chosen,
         )),
         Err(error) => Err(refused(error, name, &all)),
+    }
+}
+
+pub(super) async fn effort(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
+    words.check(1, &[])?;
+    let Some(effort) = words.get(0) else {
+        return Ok(Said::text(cx.env.models().effort()));
+    };
+    cx.wait_for_turn()?;
+    match cx.env.models().set_effort(effort).await {
+        Ok(()) => Ok(Said::text(format!("Effort {effort} from the next turn"))),
+        Err(ChooseError::Unknown) => Err(Stop::Usage),
+        Err(ChooseError::Failed(why)) => Err(Stop::Failed(format!("The effort stays as it is: {why}"))),
     }
 }
 

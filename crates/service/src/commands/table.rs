@@ -119,8 +119,16 @@ pub(super) static COMMANDS: &[Command] = &[
         aliases: &[],
         arguments: "[NAME|PROVIDER/NAME]",
         help: "Show the model, or switch to another one from the next turn",
-        complete: Complete::Nothing,
+        complete: Complete::Models,
         run: |cx, words| Box::pin(model::model(cx, words)),
+    },
+    Command {
+        name: "effort",
+        aliases: &[],
+        arguments: "[off|low|medium|high]",
+        help: "Show how much the model reasons before it answers, or change it from the next turn",
+        complete: Complete::Words(&["off", "low", "medium", "high"]),
+        run: |cx, words| Box::pin(model::effort(cx, words)),
     },
     Command {
         name: "connect",

@@ -295,6 +295,7 @@ impl Presence for Fake {
             model: "sim-1".to_owned(),
             window: 100_000,
             mode: self.seen().mode.clone().unwrap_or_else(|| "auto".to_owned()),
+            effort: "off".to_owned(),
             is_busy: false,
             queue,
             goal: None,
