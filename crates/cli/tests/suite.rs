@@ -10,6 +10,7 @@ mod suite {
     mod approvals;
     mod bad_input;
     mod cancel;
+    mod channels;
     mod commands;
     mod connecting;
     mod content;
@@ -51,6 +52,7 @@ mod suite {
     mod store_faults;
     mod support;
     mod switching;
+    mod telemetry;
     mod terminal;
     mod trust;
     mod tui;

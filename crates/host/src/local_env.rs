@@ -15,9 +15,9 @@ use windlass_core::run::Config;
 use windlass_core::tool::{AnyTool, Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
-    OutputCompressor, Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo, TurnPlan,
-    TurnStart, UserCommand,
+    CompressionLimits, Defined, EnvFacts, Goals, Granted, ModelSwitch, NotReady, OutputCompressor,
+    Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart,
+    UserCommand,
 };
 use windlass_tools::TodoList;
 
@@ -39,6 +39,7 @@ use crate::sandbox_ahead::SandboxAhead;
 use crate::scheduled_jobs::UserJobs;
 use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
+use crate::watch::{Observer, Watch};
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
@@ -62,7 +63,7 @@ pub struct LocalEnv {
     approvals: Approvals,
     incomplete: Arc<OpenWork>,
     reading: Reading,
-    recorder: Option<Arc<ExchangeRecorder>>,
+    watch: Watch,
     role: AgentRole,
 }
 
@@ -167,7 +168,7 @@ impl LocalEnv {
                 require_done: spec.require_done,
             }),
             reading,
-            recorder: spec.recorder.clone(),
+            watch: spec.watch.clone(),
             role: AgentRole::new(settings.security.mode, spec.agent.clone()),
         })
     }
@@ -337,7 +338,7 @@ impl SessionEnv for LocalEnv {
         let active = self.models.ready().await?;
         let TurnTools {
             offer,
-            calls,
+            mut calls,
             mut hooks,
             mut notices,
         } = self.turn_tools(turn).await;
@@ -349,8 +350,14 @@ impl SessionEnv for LocalEnv {
         }
         hooks.extend(&self.context.hooks(&active.provider));
         hooks.push_shared(Arc::clone(&self.incomplete) as _);
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = &self.watch.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
+        }
+        if let Some(observer) = &self.watch.observer {
+            hooks.push_shared(observer.hook(&self.session));
+            observe(&**observer, &self.session, turn, &mut calls).await;
+            self.context
+                .observed(|subgoals| observer.subgoals(&self.session, subgoals));
         }
         self.context.restore(&turn.history, &turn.pins);
         Ok(TurnPlan {
@@ -449,6 +456,14 @@ impl EnvFacts for LocalEnv {
         Some(crate::prompt::environment(&self.calls.execution.cwd))
     }
 
+    fn hooks(&self) -> Hooks {
+        let mut hooks = Hooks::new();
+        if let Some(observer) = &self.watch.observer {
+            hooks.push_shared(observer.hook(&self.session));
+        }
+        hooks
+    }
+
     fn jobs(&self) -> Option<Arc<dyn ScheduledJobs>> {
         let store = self.context.store()?;
         Some(Arc::new(UserJobs { store }))
@@ -472,6 +487,17 @@ impl EnvFacts for LocalEnv {
         let now = self.reading.settings.now();
         let name = now.agent.goal.autonomy.supervisor.provider.clone()?;
         Some(autonomy::supervisor(name, &self.models))
+    }
+}
+
+/// Adds the variables of an observer to the commands of a turn.
+async fn observe(observer: &dyn Observer, session: &SessionId, turn: &TurnStart, calls: &mut CallConfig) {
+    let Some(message) = &turn.message else { return };
+    let variables = observer.variables(session, message).await;
+    if !variables.is_empty() {
+        let mut execution = (*calls.execution).clone();
+        execution.env.extend(variables);
+        calls.execution = Arc::new(execution);
     }
 }
 
