@@ -34,7 +34,7 @@ pub(crate) struct RunObserver {
     dump: Option<Arc<DebugDump>>,
 }
 
-/// What a run asks for, besides its settings.
+/// Options of a run besides its settings.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Wanted<'a> {
     /// Folder for requests and replies.

@@ -103,7 +103,11 @@ impl Collector<'_> {
     ) -> Result<SpanContext, LogError> {
         let row = AgentLedger::agent(self.store, session).await?;
         let parent = match (&row, outside) {
-            (None, Some(outside)) => Some(outside),
+            (None, Some(outside)) => {
+                // Sub-agents of the turn need it before the turn ends.
+                self.keep_outside(session, message, outside).await?;
+                Some(outside)
+            }
             _ => self.above(session, row.as_ref(), message).await?,
         };
         Ok(turn_context(session, message, parent))

@@ -83,7 +83,8 @@ pub fn turns(subject: &Subject, entries: &[Entry]) -> Vec<TurnTrace> {
             (Event::Start { provider, model }, None) => {
                 open = inputs
                     .turn()
-                    .map(|(message, start)| OpenTurn::new(subject, message, start, (provider, model)));
+                    .map(|(message, start)| OpenTurn::new(subject, message, start, (provider, model)))
+                    .map(|turn| turn.sending(std::mem::take(&mut inputs.messages)));
             }
             (Event::Message { message }, None) if message.role == Role::User => {
                 inputs.add(message, entry.time);
@@ -164,6 +165,7 @@ struct Inputs<'a> {
     first: Option<(&'a MessageId, u64)>,
     /// The last one with words of the user.
     own: Option<(&'a MessageId, u64)>,
+    messages: Vec<&'a Message>,
 }
 
 impl<'a> Inputs<'a> {
@@ -171,6 +173,7 @@ impl<'a> Inputs<'a> {
         let is_own = |part: &Part| !matches!(part, Part::Context(_) | Part::Compaction(_));
         let this = (&message.id, time.0);
         self.first.get_or_insert(this);
+        self.messages.push(message);
         if message.parts.iter().any(is_own) {
             self.own = Some(this);
         }

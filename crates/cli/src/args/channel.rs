@@ -11,7 +11,7 @@ use super::SettingsOptions;
 const WEBHOOK_HELP: &str = "\
 Both directions are signed with the secret in WINDLASS_WEBHOOK_SECRET, as the Standard Webhooks specification defines it.
 A bridge posts messages to /messages, each with the key of its conversation, and gets answers and questions at --to:
-  {\"key\": \"main:me:telegram:dm:ann\", \"text\": \"what changed today?\"}
+  {\"key\": \"agent:main:telegram:group:ann\", \"text\": \"what changed today?\"}
 
 docs/channels.md has a complete bridge.";
 

@@ -15,7 +15,7 @@ use windlass_testkit::{PATIENCE, Running, Workspace, eventually};
 use super::support::{with_replies, workspace};
 
 const SECRET: &str = "0123456789abcdef0123456789abcdef";
-const KEY: &str = "main:me:test:dm:ann";
+const KEY: &str = "agent:main:test:group:ann";
 
 fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs()

@@ -81,6 +81,12 @@ impl<'a> OpenTurn<'a> {
         }
     }
 
+    /// Sets the messages that the first request is the first to send.
+    pub(super) fn sending(mut self, messages: Vec<&'a Message>) -> Self {
+        self.requests.new = messages;
+        self
+    }
+
     /// Takes the next entry of the turn.
     pub(super) fn hear(&mut self, entry: &'a Entry) {
         match &entry.event {
