@@ -39,7 +39,7 @@ use crate::sandbox_ahead::SandboxAhead;
 use crate::scheduled_jobs::UserJobs;
 use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
-use crate::watch::{Observer, Watch};
+use crate::watch::Watch;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
@@ -353,12 +353,12 @@ impl SessionEnv for LocalEnv {
         if let Some(recorder) = &self.watch.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
         }
-        if let Some(observer) = &self.watch.observer {
-            hooks.push_shared(observer.hook(&self.session));
-            observe(&**observer, &self.session, turn, &mut calls).await;
-            self.context
-                .observed(|subgoals| observer.subgoals(&self.session, subgoals));
-        }
+        self.context
+            .observed(|subgoals| self.watch.subgoals(&self.session, subgoals));
+        self.watch
+            .turn(&self.session, turn.message.as_ref(), &mut calls)
+            .await;
+        hooks.extend(&self.watch.hooks(&self.session));
         self.context.restore(&turn.history, &turn.pins);
         Ok(TurnPlan {
             config: Config {
@@ -457,11 +457,7 @@ impl EnvFacts for LocalEnv {
     }
 
     fn hooks(&self) -> Hooks {
-        let mut hooks = Hooks::new();
-        if let Some(observer) = &self.watch.observer {
-            hooks.push_shared(observer.hook(&self.session));
-        }
-        hooks
+        self.watch.hooks(&self.session)
     }
 
     fn jobs(&self) -> Option<Arc<dyn ScheduledJobs>> {
@@ -487,17 +483,6 @@ impl EnvFacts for LocalEnv {
         let now = self.reading.settings.now();
         let name = now.agent.goal.autonomy.supervisor.provider.clone()?;
         Some(autonomy::supervisor(name, &self.models))
-    }
-}
-
-/// Adds the variables of an observer to the commands of a turn.
-async fn observe(observer: &dyn Observer, session: &SessionId, turn: &TurnStart, calls: &mut CallConfig) {
-    let Some(message) = &turn.message else { return };
-    let variables = observer.variables(session, message).await;
-    if !variables.is_empty() {
-        let mut execution = (*calls.execution).clone();
-        execution.env.extend(variables);
-        calls.execution = Arc::new(execution);
     }
 }
 
