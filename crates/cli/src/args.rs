@@ -1,7 +1,9 @@
 //! Command-line arguments of `windlass`.
 
 mod acp;
+mod channel;
 mod cron;
+mod export;
 mod kept;
 mod lab;
 
@@ -12,8 +14,10 @@ use windlass_core::permission::Mode;
 
 use self::acp::ACP_HELP;
 pub(crate) use self::acp::AcpOptions;
+pub(crate) use self::channel::{ChannelCommand, WebhookOptions};
 use self::cron::CRON_HELP;
 pub(crate) use self::cron::{CronAddOptions, CronCommand};
+pub(crate) use self::export::{ExportCommand, ExportOtelOptions, OtelFormat};
 use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
 pub(crate) use self::kept::{
     AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
@@ -129,6 +133,11 @@ pub(crate) enum Command {
     /// Replay a session offline and verify that it gives the same result, or branch off from any request
     #[command(after_help = REPLAY_SESSION_HELP)]
     Replay(ReplaySessionOptions),
+    /// Export sessions for other systems
+    Export {
+        #[command(subcommand)]
+        command: ExportCommand,
+    },
     /// Compare context strategies on past sessions, without calling a model
     Lab {
         #[command(subcommand)]
@@ -139,6 +148,11 @@ pub(crate) enum Command {
     Cron {
         #[command(subcommand)]
         command: CronCommand,
+    },
+    /// Connect chats and other systems with sessions
+    Channel {
+        #[command(subcommand)]
+        command: ChannelCommand,
     },
     /// Maintain the session database
     #[command(after_help = DB_HELP)]
@@ -297,6 +311,10 @@ pub(crate) struct ExecOptions {
     #[command(flatten)]
     pub(crate) mode: ModeOptions,
 
+    /// Write every model request and reply to numbered files in this folder, without keys
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) debug_dump: Option<PathBuf>,
+
     /// Print only errors on standard error
     #[arg(short, long)]
     pub(crate) quiet: bool,
@@ -392,6 +410,10 @@ pub(crate) struct SettingsOptions {
     /// Override a setting, as in `-c agent.max_iterations=50`; may be repeated
     #[arg(short = 'c', value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
+
+    /// Write a log file: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) log_level: Option<String>,
 }
 
 impl SettingsOptions {
@@ -401,7 +423,9 @@ impl SettingsOptions {
     }
 
     /// Like [`Self::given`], plus settings that have a dedicated flag.
-    pub(crate) fn given_with(&self, flags: Vec<(&'static str, &'static str, String)>) -> Given {
+    pub(crate) fn given_with(&self, mut flags: Vec<(&'static str, &'static str, String)>) -> Given {
+        let level = self.log_level.clone();
+        flags.extend(level.map(|level| ("log.level", "--log-level", level)));
         Given {
             provider: self.provider.clone(),
             model: self.model.clone(),

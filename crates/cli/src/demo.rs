@@ -18,6 +18,7 @@ use windlass_config::environment::Given;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::connect::{connect_sim, start_sim};
 use windlass_host::models::Models;
+use windlass_host::watch::Watch;
 
 const PROMPT: &str = "The test in this folder fails. Find out why, fix it, and show that the test passes.";
 
@@ -54,7 +55,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
         which: SessionChoice::Ephemeral,
         fork: false,
         given: Given::default(),
-        recorder: None,
+        watch: Watch::default(),
     };
     let result = run(
         &settings,

@@ -10,6 +10,7 @@ use windlass_core::log::SharedRecorder;
 use windlass_sandbox::process;
 use windlass_service::{ExchangeRecorder, Options, Service};
 
+use crate::observe::{RunObserver, Wanted};
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
@@ -17,6 +18,7 @@ use windlass_config::{Problem, ProblemKind, environment};
 use windlass_host::factory::{LocalFactory, SessionSpec};
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
+use windlass_host::watch::{Observer, Watch};
 
 /// Maximum time for child processes to end before Windlass exits anyway.
 pub(crate) const LAST_CALL: Duration = Duration::from_secs(3);
@@ -24,10 +26,10 @@ pub(crate) const LAST_CALL: Duration = Duration::from_secs(3);
 /// Maximum number of live events buffered for a front end that is drawing: a second of a fast model.
 pub(crate) const BUFFER: usize = 16_384;
 
-/// The models of a run, and the recorder of their requests and replies.
+/// The models of a run, and what observes it.
 pub(crate) struct ModelRuntime {
     pub(crate) models: Models,
-    pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
+    pub(crate) watch: Watch,
 }
 
 impl ModelRuntime {
@@ -38,16 +40,20 @@ impl ModelRuntime {
         keeper: &SessionStore,
         which: &SessionChoice,
         remembered: Option<ModelPreference>,
-    ) -> Self {
+        wanted: Wanted<'_>,
+    ) -> Result<Self, Problem> {
         let recorder = match which {
             SessionChoice::Ephemeral => None,
             _ => recorder(settings, keeper),
         };
         let shared = recorder.clone().map(|recorder| recorder as SharedRecorder);
+        let (observer, shared) = RunObserver::start(settings, &keeper.store, wanted, shared)?;
         let remembered = remembered.filter(|_| *which != SessionChoice::Ephemeral);
         let models = Models::new(settings, remembered).recorded(shared);
         models.restore().await;
-        Self { models, recorder }
+        let observer = observer.map(|observer| observer as Arc<dyn Observer>);
+        let watch = Watch { recorder, observer };
+        Ok(Self { models, watch })
     }
 }
 
@@ -71,8 +77,8 @@ pub(crate) struct Plan {
     pub(crate) interactive: bool,
     /// Settings from the command line.
     pub(crate) given: Given,
-    /// Recorder of requests and replies.
-    pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
+    /// Observes the run.
+    pub(crate) watch: Watch,
 }
 
 /// A service with a started session.
@@ -85,7 +91,7 @@ pub(crate) struct Engine {
     /// The resumed session, as it was before.
     pub(crate) past: Option<SessionInfo>,
     keeper: SessionStore,
-    recorder: Option<Arc<ExchangeRecorder>>,
+    watch: Watch,
 }
 
 impl Engine {
@@ -108,7 +114,7 @@ impl Engine {
             require_done: plan.require_done,
             interactive: plan.interactive,
             given: plan.given,
-            recorder: plan.recorder.clone(),
+            watch: plan.watch.clone(),
             store: Some(Arc::clone(&keeper.store) as _),
             prefixes: Arc::default(),
             agent: None,
@@ -148,16 +154,14 @@ impl Engine {
             session,
             past,
             keeper,
-            recorder: plan.recorder,
+            watch: plan.watch,
         })
     }
 
     /// Ends every session of this engine. Other engines in this process, and their processes, go on.
     pub(crate) async fn close(&self) {
         self.backend.close().await;
-        if let Some(recorder) = &self.recorder {
-            recorder.close().await;
-        }
+        self.watch.close().await;
     }
 
     /// Ends every session and process. Deletes those of the given sessions that were never used.

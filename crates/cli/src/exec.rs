@@ -14,7 +14,7 @@ use windlass_api::{
     Client, ClientError, Envelope, Event, EventStream, OnBusy, Part, Presence, SessionId, Submission,
     Waiting, command_line,
 };
-use windlass_service::{ExchangeRecorder, Service};
+use windlass_service::Service;
 
 use self::input::read_prompt;
 use self::schema::AnswerSchema;
@@ -22,6 +22,7 @@ use crate::args::{ExecOptions, OutputFormat, SettingsOptions};
 use crate::asking;
 use crate::engine::{Engine, ModelRuntime, Plan, not_begun, working_directory};
 use crate::exit::Exit;
+use crate::observe::Wanted;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::signals::Signals;
@@ -32,6 +33,7 @@ use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
+use windlass_host::watch::Watch;
 
 /// Runs a prompt and prints its answer.
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
@@ -56,7 +58,12 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         None => read_prompt(words, style).await?,
     };
     let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
-    let ModelRuntime { models, recorder } = ModelRuntime::new(&settings, &keeper, &which, remembered).await;
+    let wanted = Wanted {
+        dump: options.debug_dump.as_deref(),
+        ..Wanted::default()
+    };
+    let runtime = ModelRuntime::new(&settings, &keeper, &which, remembered, wanted).await?;
+    let ModelRuntime { models, watch } = runtime;
     // Piped input is data, so only a prompt on the command line can be a slash command.
     let is_command = request.is_some() || command_line(&words.join(" ")).is_some();
     // A command may need no model; if it does, it connects later.
@@ -74,7 +81,7 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
         which,
         fork,
         given: options.settings.given_with(flags(options)),
-        recorder,
+        watch,
     };
     Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
 }
@@ -122,7 +129,7 @@ pub(crate) async fn kept(
         which,
         fork: false,
         given,
-        recorder: None,
+        watch: Watch::default(),
     };
     let models = Models::new(&settings, None);
     Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
@@ -153,8 +160,8 @@ pub(crate) struct Job {
     pub(crate) fork: bool,
     /// Settings from the command line.
     pub(crate) given: Given,
-    /// Recorder of requests and replies.
-    pub(crate) recorder: Option<Arc<ExchangeRecorder>>,
+    /// Observes the run.
+    pub(crate) watch: Watch,
 }
 
 /// Runs a job to its end, including its output, and leaves no process behind.
@@ -173,7 +180,7 @@ pub(crate) async fn run(
         require_done: job.require_done,
         interactive: job.interactive,
         given: job.given.clone(),
-        recorder: job.recorder.clone(),
+        watch: job.watch.clone(),
     };
     let signals = Signals::begin();
     let engine = Engine::start(settings, models, plan, keeper).await?;

@@ -13,6 +13,7 @@ use crate::cron::{InSession, News};
 use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exec::flags;
 use crate::exit::Exit;
+use crate::observe::Wanted;
 use crate::output::Style;
 use crate::repl::{self, Spoken};
 use crate::session_choice::{self, SessionChoice, SessionStore};
@@ -54,13 +55,17 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     if is_somebody_there {
         trust::offer(&environment::folders()?, &cwd);
     }
+    let wanted = Wanted {
+        dump: options.debug_dump.as_deref(),
+        ..Wanted::default()
+    };
     let Ready {
         settings,
         given,
         lines,
         keeper,
         notices,
-    } = Ready::make(given, keeper, &which, &cwd).await?;
+    } = Ready::make(given, keeper, &which, &cwd, wanted).await?;
     let keeps = which != SessionChoice::Ephemeral;
     let plan = Plan {
         cwd,
@@ -70,7 +75,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         // Lines from a pipe are messages, never answers to a request.
         interactive: is_somebody_there,
         given,
-        recorder: lines.recorder.clone(),
+        watch: lines.watch.clone(),
     };
     let preferences: Arc<dyn Preferences> = Arc::clone(&keeper.store) as _;
     let store = Arc::clone(&keeper.store);
@@ -209,12 +214,13 @@ impl Ready {
         keeper: SessionStore,
         which: &SessionChoice,
         cwd: &Path,
+        wanted: Wanted<'_>,
     ) -> Result<Self, Problem> {
-        let (mut settings, mut lines) = models(&given, &keeper, which, cwd).await?;
+        let (mut settings, mut lines) = models(&given, &keeper, which, cwd, wanted).await?;
         let notices = if lines.models.active().is_err() && has_no_key(&settings) {
             // As if given on the command line, so that reloading the settings does not change it.
             given.provider = Some(SIM.to_owned());
-            (settings, lines) = models(&given, &keeper, which, cwd).await?;
+            (settings, lines) = models(&given, &keeper, which, cwd, wanted).await?;
             // The notice replaces those of the connection.
             lines.models.connect().await?.take_notices();
             vec![NO_KEY.to_owned()]
@@ -242,10 +248,11 @@ async fn models(
     keeper: &SessionStore,
     which: &SessionChoice,
     cwd: &Path,
+    wanted: Wanted<'_>,
 ) -> Result<(Arc<Settings>, ModelRuntime), Problem> {
     let settings = Arc::new(environment::settings(given, cwd)?);
     let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
-    let lines = ModelRuntime::new(&settings, keeper, which, remembered).await;
+    let lines = ModelRuntime::new(&settings, keeper, which, remembered, wanted).await?;
     Ok((settings, lines))
 }
 

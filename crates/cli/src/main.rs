@@ -8,6 +8,7 @@ mod acp;
 mod agents;
 mod args;
 mod asking;
+mod channel;
 mod connect;
 mod cron;
 mod db;
@@ -18,8 +19,10 @@ mod editor;
 mod engine;
 mod exec;
 mod exit;
+mod export;
 mod interactive;
 mod lab;
+mod observe;
 mod output;
 mod permissions;
 mod repl;
@@ -130,8 +133,10 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
             exec::kept(line, session, settings).await
         }
         Command::Replay(options) => replay::replay(&options).await,
+        Command::Export { command } => export::command(command).await,
         Command::Lab { command } => lab::command(command).await,
         Command::Cron { command } => cron::command(command).await,
+        Command::Channel { command } => channel::command(command).await,
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,

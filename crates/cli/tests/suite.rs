@@ -14,6 +14,7 @@ mod suite {
     mod approvals;
     mod bad_input;
     mod cancel;
+    mod channels;
     mod commands;
     mod connecting;
     mod content;
@@ -56,6 +57,7 @@ mod suite {
     mod store_faults;
     mod support;
     mod switching;
+    mod telemetry;
     mod terminal;
     mod trust;
     mod tui;

@@ -42,7 +42,13 @@ pub fn folders() -> Result<Folders, Problem> {
 /// If a `-c` flag is malformed, or a settings file or variable is invalid.
 pub fn settings(given: &Given, cwd: &Path) -> Result<Settings, Problem> {
     let folders = folders()?;
-    let mut overrides = Vec::new();
+    // The shortest way to a log file. Flags take precedence.
+    let log = var("WINDLASS_LOG").map(|value| Override {
+        key: "log.level".to_owned(),
+        value,
+        flag: "WINDLASS_LOG".to_owned(),
+    });
+    let mut overrides: Vec<Override> = log.into_iter().collect();
     for pair in &given.set {
         let Some((key, value)) = pair.split_once('=') else {
             return Err(Problem::usage(format!(

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 
+use crate::clock::Timestamp;
 use crate::context::Context;
 use crate::event::{DeltaKind, Event};
 use crate::id::SessionId;
@@ -33,6 +34,7 @@ pub(crate) async fn reply(
         ports,
         session,
         text: String::new(),
+        first: None,
     };
     let mut stream = ports
         .provider
@@ -62,6 +64,8 @@ struct Listener<'a> {
     ports: &'a Ports,
     session: SessionId,
     text: String,
+    /// Time of the first piece of the reply.
+    first: Option<Timestamp>,
 }
 
 impl Listener<'_> {
@@ -121,7 +125,8 @@ impl Listener<'_> {
         None
     }
 
-    fn show(&self, kind: DeltaKind, text: String) {
+    fn show(&mut self, kind: DeltaKind, text: String) {
+        self.first.get_or_insert_with(|| self.ports.clock.now());
         self.ports.events.live(Event::Delta { kind, text });
     }
 
@@ -134,6 +139,7 @@ impl Listener<'_> {
     async fn retrying(&mut self, notice: RetryNotice) {
         if notice.discard {
             self.text.clear();
+            self.first = None;
         }
         self.record(Event::Retry {
             attempt: notice.attempt,
@@ -149,6 +155,7 @@ impl Listener<'_> {
     fn complete(&self, completion: Completion) -> ModelAnswer {
         let now = self.ports.clock.now();
         let mut message = Message::new(&self.session, Role::Assistant, completion.parts, now);
+        message.created_at = self.first.unwrap_or(now);
         message.model = Some(completion.model);
         message.origin = completion.origin;
         ModelAnswer::Complete {

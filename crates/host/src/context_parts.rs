@@ -10,7 +10,7 @@ use tokio_util::task::TaskTracker;
 use windlass_core::clock::Clock;
 use windlass_core::compact::{
     Compactor, CompleteFocus, Deferred, FocusConfig, FocusState, OpenFacts, PAIR_SUMMARY, PairSummaries,
-    Parts, Pressure, SidequestTurns, StartFocus, Strategy, UsageReport, extract, validate,
+    Parts, Pressure, SidequestTurns, StartFocus, Strategy, Subgoals, UsageReport, extract, validate,
 };
 use windlass_core::event::Event;
 use windlass_core::hook::{Hook, Hooks, MiddlewareHook, TurnEnd, TurnHook};
@@ -269,6 +269,13 @@ impl ContextParts {
     /// Returns the current subgoal, if one was detected.
     pub fn subgoal(&self) -> Option<String> {
         self.parts.subgoals.active()
+    }
+
+    /// Passes the subgoals on, if the strategy has any.
+    pub fn observed(&self, take: impl FnOnce(Arc<Subgoals>)) {
+        if matches!(self.strategy, Strategy::Subgoal | Strategy::SubgoalByGain) {
+            take(Arc::clone(&self.parts.subgoals));
+        }
     }
 
     /// Stops background work.

@@ -14,9 +14,7 @@ use windlass_core::permission::{Mode, Policy, Rule, Rules};
 use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
 use windlass_sandbox::sha256_hex;
-use windlass_service::{
-    AgentCatalog, AgentCopies, AgentType, ExchangeRecorder, SessionEnv, SessionFactory, SessionHost,
-};
+use windlass_service::{AgentCatalog, AgentCopies, AgentType, SessionEnv, SessionFactory, SessionHost};
 
 use windlass_core::log::recall::recall_tool;
 use windlass_tools::{BackgroundJobs, FetchConfig, OutputStore, TodoList, ToolsConfig, builtin};
@@ -31,6 +29,7 @@ use crate::local_env::LocalEnv;
 use crate::models::Models;
 use crate::sandbox_access::SandboxAccess;
 use crate::tool_catalog::{ToolCatalog, ToolFiles};
+use crate::watch::Watch;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::folders::{Folders, same_place};
@@ -53,8 +52,8 @@ pub struct SessionSpec {
     pub interactive: bool,
     /// Settings given on the command line, needed when the settings are reloaded.
     pub given: Given,
-    /// Records the wire traffic.
-    pub recorder: Option<Arc<ExchangeRecorder>>,
+    /// Observes the session.
+    pub watch: Watch,
     /// Store of the session, for recalling content that is no longer sent.
     pub store: Option<Arc<dyn Store>>,
     /// Prefixes that the sessions of a run share.
@@ -87,7 +86,7 @@ impl SessionSpec {
             require_done: true,
             interactive: true,
             given: Given::default(),
-            recorder: None,
+            watch: Watch::default(),
             store: None,
             prefixes: Arc::default(),
             agent: None,

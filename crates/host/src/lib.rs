@@ -23,3 +23,4 @@ mod sandbox_ahead;
 mod scheduled_jobs;
 pub mod settings_reload;
 pub mod tool_catalog;
+pub mod watch;

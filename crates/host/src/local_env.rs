@@ -15,9 +15,9 @@ use windlass_core::run::Config;
 use windlass_core::tool::{AnyTool, Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    CompressionLimits, Defined, EnvFacts, ExchangeRecorder, Goals, Granted, ModelSwitch, NotReady,
-    OutputCompressor, Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo, TurnPlan,
-    TurnStart, UserCommand,
+    CompressionLimits, Defined, EnvFacts, Goals, Granted, ModelSwitch, NotReady, OutputCompressor,
+    Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart,
+    UserCommand,
 };
 use windlass_tools::TodoList;
 
@@ -39,6 +39,7 @@ use crate::sandbox_ahead::SandboxAhead;
 use crate::scheduled_jobs::UserJobs;
 use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
+use crate::watch::Watch;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
@@ -62,7 +63,7 @@ pub struct LocalEnv {
     approvals: Approvals,
     incomplete: Arc<OpenWork>,
     reading: Reading,
-    recorder: Option<Arc<ExchangeRecorder>>,
+    watch: Watch,
     role: AgentRole,
 }
 
@@ -167,7 +168,7 @@ impl LocalEnv {
                 require_done: spec.require_done,
             }),
             reading,
-            recorder: spec.recorder.clone(),
+            watch: spec.watch.clone(),
             role: AgentRole::new(settings.security.mode, spec.agent.clone()),
         })
     }
@@ -337,7 +338,7 @@ impl SessionEnv for LocalEnv {
         let active = self.models.ready().await?;
         let TurnTools {
             offer,
-            calls,
+            mut calls,
             mut hooks,
             mut notices,
         } = self.turn_tools(turn).await;
@@ -349,9 +350,15 @@ impl SessionEnv for LocalEnv {
         }
         hooks.extend(&self.context.hooks(&active.provider));
         hooks.push_shared(Arc::clone(&self.incomplete) as _);
-        if let Some(recorder) = &self.recorder {
+        if let Some(recorder) = &self.watch.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
         }
+        self.context
+            .observed(|subgoals| self.watch.subgoals(&self.session, subgoals));
+        self.watch
+            .turn(&self.session, turn.message.as_ref(), &mut calls)
+            .await;
+        hooks.extend(&self.watch.hooks(&self.session));
         self.context.restore(&turn.history, &turn.pins);
         Ok(TurnPlan {
             config: Config {
@@ -447,6 +454,10 @@ impl Permissions for LocalEnv {
 impl EnvFacts for LocalEnv {
     fn environment(&self) -> Option<String> {
         Some(crate::prompt::environment(&self.calls.execution.cwd))
+    }
+
+    fn hooks(&self) -> Hooks {
+        self.watch.hooks(&self.session)
     }
 
     fn jobs(&self) -> Option<Arc<dyn ScheduledJobs>> {

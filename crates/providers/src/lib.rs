@@ -63,5 +63,7 @@ pub mod wire;
 pub use self::provider::{ConfigError, HttpProvider, ProviderConfig};
 pub use self::retry::RetryPolicy;
 pub use self::transport::{Transport, TransportLimits, install_tls};
-pub use self::webhook::post_webhook;
+pub use self::webhook::{
+    RefusedWebhook, WEBHOOK_ID, WEBHOOK_SIGNATURE, WEBHOOK_TIMESTAMP, WebhookGuard, post_webhook, sign,
+};
 pub use self::wire::{Effort, Quirks, Wire};

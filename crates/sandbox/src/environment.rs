@@ -5,7 +5,16 @@ use std::path::Path;
 
 /// Variables that are passed on. All others may contain secrets.
 const HANDED_ON: &[&str] = &[
-    "PATH", "HOME", "USER", "LANG", "LC_ALL", "TERM", "SHELL", "TMPDIR", "TZ",
+    "PATH",
+    "HOME",
+    "USER",
+    "LANG",
+    "LC_ALL",
+    "TERM",
+    "SHELL",
+    "TMPDIR",
+    "TZ",
+    "TRACEPARENT",
 ];
 
 /// Variables that keep programs from prompting or paging.

@@ -10,6 +10,7 @@
 //! - [`Editor`]: one start of `windlass acp` with a client of its protocol, which checks every line against the schema.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
 //! - [`SimServer`]: the simulated model on its own thread, with its request log.
+//! - [`OtelCollector`]: a collector of traces and metrics, with what it got.
 //! - [`FakeEnv`]: the environment of a session, for tests of the service without settings and models.
 //! - [`eventually`] and [`processes_with`]: wait for a condition, search the process table.
 //!
@@ -27,6 +28,7 @@
 //! The test kit panics where a product would return an error, because a test has no caller to return it to.
 
 mod acp_schema;
+mod collector;
 mod corpus;
 mod editor;
 mod fake_checkpoints;
@@ -40,6 +42,7 @@ mod threads;
 mod wait;
 mod workspace;
 
+pub use self::collector::{CollectedPoint, CollectedSpan, OtelCollector, decoded_spans, span_tree};
 pub use self::corpus::failing_inputs;
 pub use self::editor::Editor;
 pub use self::fake_checkpoints::{FakeCheckpoints, Takeover};

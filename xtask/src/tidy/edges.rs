@@ -77,6 +77,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/service",    package: "windlass-service",    product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/lab",        package: "windlass-lab",        product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/cron",       package: "windlass-cron",       product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/telemetry",  package: "windlass-telemetry",  product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/config",     package: "windlass-config",     product: FOR_CONFIG, tests: Siblings::Any },
     Member { folder: "crates/host",       package: "windlass-host",       product: FOR_HOST, tests: Siblings::Any },
     Member { folder: "crates/tui",        package: "windlass-tui",        product: ONLY_BASE, tests: Siblings::Any },

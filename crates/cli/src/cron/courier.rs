@@ -32,7 +32,8 @@ impl Courier for LocalCourier {
                 let body = serde_json::to_vec(report).map_err(|error| error.to_string())?;
                 // The receiver can tell a repeated delivery by its key.
                 let key = format!("{}/{}", report.job, report.slot);
-                windlass_providers::post_webhook(url, body, &key, &*self.clock).await
+                let secret = crate::observe::webhook_secret();
+                windlass_providers::post_webhook(url, body, &key, secret.as_ref(), &*self.clock).await
             }
             DeliveryTarget::Notice => notify(report).await,
             DeliveryTarget::Session(key) => self.tell_session(key, report).await,

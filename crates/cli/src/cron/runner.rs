@@ -22,6 +22,7 @@ use windlass_cron::{CommandEnd, CronJob, JobRunner, PromptRun, RunEnd};
 use windlass_host::factory::{SessionSpec, SessionTools, policy, session_tools};
 
 use crate::engine::{Engine, ModelRuntime, Plan};
+use crate::observe::Wanted;
 use crate::session_choice::{SessionChoice, SessionStore};
 use crate::wide_folder;
 
@@ -107,7 +108,9 @@ impl LocalRunner {
         let keeper = SessionStore {
             store: Arc::clone(&self.store),
         };
-        let ModelRuntime { models, recorder } = ModelRuntime::new(&settings, &keeper, &which, None).await;
+        let wanted = Wanted::default();
+        let ModelRuntime { models, watch } =
+            ModelRuntime::new(&settings, &keeper, &which, None, wanted).await?;
         tokio::select! {
             connected = models.connect() => drop(connected?),
             () = cancel.cancelled() => return Ok(interrupted()),
@@ -120,7 +123,7 @@ impl LocalRunner {
             // A question is asked, so that the run can end with it. In this mode nothing else changes.
             interactive: true,
             given,
-            recorder,
+            watch,
         };
         let engine = Engine::start(&settings, &models, plan, keeper).await?;
         let ended = turn(&*engine.backend, run.session, run.prompt, cancel).await;

@@ -12,6 +12,7 @@ const OTHER_VARIABLES: &[&str] = &[
     "WINDLASS_SESSION",
     "WINDLASS_CALL",
     "WINDLASS_LOG",
+    "WINDLASS_WEBHOOK_SECRET",
     "WINDLASS_BIN",
 ];
 

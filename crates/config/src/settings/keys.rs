@@ -13,6 +13,7 @@ mod providers;
 mod retry;
 mod security;
 mod session;
+mod telemetry;
 mod timeouts;
 mod tools;
 mod top;
@@ -64,6 +65,8 @@ pub(super) static SECTIONS: &[&Section] = &[
     &session::SECTION,
     &checkpoints::SECTION,
     &tui::SECTION,
+    &telemetry::SECTION,
+    &telemetry::LOG,
     &providers::SECTION,
     &models::SECTION,
 ];

@@ -42,6 +42,32 @@ pub struct AgentSettings {
     pub goal: GoalSettings,
     /// Settings of sub-agents.
     pub children: ChildSettings,
+    /// Settings of traces, metrics and the log file.
+    pub telemetry: TelemetrySettings,
+}
+
+/// OBS-1: destination of traces and metrics, and the log file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct TelemetrySettings {
+    /// Address of a collector.
+    pub endpoint: Option<String>,
+    /// True if spans contain messages, arguments and results.
+    pub content: bool,
+    /// The log file.
+    pub log: LogSettings,
+}
+
+/// OBS-1: the log file.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogSettings {
+    /// Least severe level, or `off`.
+    pub level: String,
+    /// True for JSON lines.
+    pub is_json: bool,
+    /// Path; in the state folder if `None`.
+    pub file: Option<PathBuf>,
+    /// Maximum size in megabytes.
+    pub max_mb: u64,
 }
 
 /// SUB-3, SUB-5: limits of sub-agents, and the tools that they do not get.
