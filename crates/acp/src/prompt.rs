@@ -103,7 +103,7 @@ impl Screen {
                 session.switch(info.id);
                 self.ensure_updates(session).await?;
             }
-            Follow::Edit(line) => self.say(session, &line).await,
+            Follow::Edit { text, .. } => self.say(session, &text).await,
             Follow::Leave => {
                 self.say(session, "Close the session in your editor to leave it.")
                     .await;

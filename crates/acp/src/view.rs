@@ -343,7 +343,7 @@ impl View {
                 vec![json!({ "sessionUpdate": "session_info_update", "title": title })]
             }
             SessionEvent::Title { .. } => Vec::new(),
-            SessionEvent::Goal { text } => {
+            SessionEvent::Goal { text, .. } => {
                 let meta = json!({ "windlass": { "goal": text } });
                 vec![json!({ "sessionUpdate": "session_info_update", "_meta": meta })]
             }

@@ -21,6 +21,7 @@ use windlass_service::{Options, Service, SessionFactory};
 use crate::args::AcpOptions;
 use crate::engine::{BUFFER, LAST_CALL, ModelRuntime, working_directory};
 use crate::exit::Exit;
+use crate::observe::Wanted;
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::wide_folder;
@@ -40,8 +41,8 @@ pub(crate) async fn acp(options: &AcpOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(None)?;
     let given = options.settings.given_with(options.flags());
     let settings = Arc::new(environment::settings(&given, &cwd)?);
-    let ModelRuntime { models, recorder } =
-        ModelRuntime::new(&settings, &keeper, &SessionChoice::New, None).await;
+    let (which, wanted) = (SessionChoice::New, Wanted::default());
+    let ModelRuntime { models, watch } = ModelRuntime::new(&settings, &keeper, &which, None, wanted).await?;
     let spec = SessionSpec {
         // No session works here, so each one reads the settings of its folder as they are then.
         cwd: PathBuf::from("/"),
@@ -51,7 +52,7 @@ pub(crate) async fn acp(options: &AcpOptions) -> Result<Exit, Problem> {
         // The editor's user is asked.
         interactive: true,
         given: given.clone(),
-        recorder: recorder.clone(),
+        watch: watch.clone(),
         store: Some(Arc::clone(&keeper.store) as _),
         prefixes: Arc::default(),
         agent: None,
@@ -78,9 +79,7 @@ pub(crate) async fn acp(options: &AcpOptions) -> Result<Exit, Problem> {
     let backend = Arc::new(service.clone());
     windlass_acp::serve(backend, host, std::io::stdin(), std::io::stdout(), stop).await;
     service.close().await;
-    if let Some(recorder) = &recorder {
-        recorder.close().await;
-    }
+    watch.close().await;
     process::settle(LAST_CALL).await;
     Ok(Exit::Ok)
 }

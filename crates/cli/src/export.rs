@@ -6,7 +6,7 @@ use std::sync::Arc;
 use windlass_config::{Problem, ProblemKind, environment};
 use windlass_core::log::{AgentQuery, Store};
 use windlass_core::text::count;
-use windlass_telemetry::{Collector, Encoding, ExportConfig, Sender, Span, checked};
+use windlass_telemetry::{Collector, Encoding, ExportConfig, Sender, TraceSpan, checked};
 
 use crate::args::{ExportCommand, ExportOtelOptions, OtelFormat};
 use crate::engine::working_directory;
@@ -24,7 +24,7 @@ pub(crate) async fn command(command: ExportCommand) -> Result<Exit, Problem> {
 
 async fn otel(options: &ExportOtelOptions) -> Result<Exit, Problem> {
     let settings = environment::settings(&options.settings.given(), &working_directory(None)?)?;
-    let unusable = |error: windlass_telemetry::ConfigError| {
+    let unusable = |error: windlass_telemetry::ExportConfigError| {
         Problem::new(ProblemKind::Config, format!("cannot export: {error}"))
     };
     let mut config = export_config(&settings).map_err(unusable)?;
@@ -64,7 +64,7 @@ async fn spans(
     store: &dyn Store,
     session: &windlass_core::id::SessionId,
     config: &ExportConfig,
-) -> Result<Vec<Span>, windlass_core::log::LogError> {
+) -> Result<Vec<TraceSpan>, windlass_core::log::LogError> {
     let collector = Collector {
         store,
         content: config.content,
@@ -80,7 +80,7 @@ async fn spans(
     Ok(spans)
 }
 
-async fn send(config: ExportConfig, spans: &[Span]) -> Result<Exit, Problem> {
+async fn send(config: ExportConfig, spans: &[TraceSpan]) -> Result<Exit, Problem> {
     let failed = |error: windlass_telemetry::SendError| {
         Problem::new(ProblemKind::Failed, format!("not sent: {error}"))
     };

@@ -13,8 +13,8 @@ use windlass_core::log::{SharedRecorder, Store};
 use windlass_host::watch::Observer;
 use windlass_providers::key::{Secret, redact};
 use windlass_telemetry::{
-    ConfigError, DebugDump, ExportConfig, LogFormat, LogWriter, Probe, RotatingFile, SpanContext, Telemetry,
-    TelemetryParts,
+    DebugDump, ExportConfig, ExportConfigError, LogFormat, LogWriter, Probe, RotatingFile, SpanContext,
+    Telemetry, TelemetryParts,
 };
 
 use crate::terminal::tell;
@@ -118,7 +118,7 @@ pub(crate) fn webhook_secret() -> Option<Secret> {
 }
 
 /// Reads the destination of spans and metrics: standard variables, then the user's settings.
-pub(crate) fn export_config(settings: &Settings) -> Result<ExportConfig, ConfigError> {
+pub(crate) fn export_config(settings: &Settings) -> Result<ExportConfig, ExportConfigError> {
     let own = &settings.agent.telemetry;
     ExportConfig::read(&environment::var, own.endpoint.as_deref(), own.content)
 }

@@ -3,8 +3,8 @@
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{AgentLedger, AgentRow, Entry, LogError, Preferences, SessionLog, Store};
 
-use crate::derive::{Redact, Subject, TurnTrace, caller, turn_context, turns};
-use crate::span::{Span, SpanContext};
+use crate::derive::{Redact, TraceSubject, TurnTrace, caller, turn_context, turns};
+use crate::span::{SpanContext, TraceSpan};
 
 /// Name of the agent that is no sub-agent.
 const MAIN_AGENT: &str = "windlass";
@@ -30,7 +30,7 @@ pub struct Collector<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Collected {
     /// The spans, turn by turn.
-    pub turns: Vec<Vec<Span>>,
+    pub turns: Vec<Vec<TraceSpan>>,
     /// Number of the last entry that belongs to them.
     pub last_seq: u64,
 }
@@ -51,7 +51,7 @@ impl Collector<'_> {
             return Err(LogError::Unknown(session.clone()));
         };
         let row = AgentLedger::agent(self.store, session).await?;
-        let subject = Subject {
+        let subject = TraceSubject {
             session: session.clone(),
             created_at: info.created_at,
             agent: row
@@ -80,7 +80,7 @@ impl Collector<'_> {
         row: Option<&AgentRow>,
         turn: TurnTrace,
         outside: Option<SpanContext>,
-    ) -> Result<Vec<Span>, LogError> {
+    ) -> Result<Vec<TraceSpan>, LogError> {
         let parent = match (row, outside) {
             (None, Some(outside)) => {
                 self.keep_outside(session, &turn.message, outside).await?;

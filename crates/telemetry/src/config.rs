@@ -42,7 +42,7 @@ impl std::fmt::Debug for ExportConfig {
 /// A variable or setting with an unusable value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{name}: {message}")]
-pub struct ConfigError {
+pub struct ExportConfigError {
     /// Name of the variable or setting.
     pub name: String,
     /// Description of what is wrong, and what would be right.
@@ -58,13 +58,13 @@ impl ExportConfig {
         var: &dyn Fn(&str) -> Option<String>,
         endpoint: Option<&str>,
         content: bool,
-    ) -> Result<Self, ConfigError> {
+    ) -> Result<Self, ExportConfigError> {
         let base = match var("OTEL_EXPORTER_OTLP_ENDPOINT") {
             Some(url) => Some(("OTEL_EXPORTER_OTLP_ENDPOINT", url)),
             None => endpoint.map(|url| ("telemetry.endpoint", url.to_owned())),
         };
         let is_off = var("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true"));
-        let url = |signal: &str, path: &str| -> Result<Option<String>, ConfigError> {
+        let url = |signal: &str, path: &str| -> Result<Option<String>, ExportConfigError> {
             let is_none = var(&format!("OTEL_{signal}_EXPORTER")).is_some_and(|text| text == "none");
             if is_off || is_none {
                 return Ok(None);
@@ -106,7 +106,7 @@ impl ExportConfig {
 ///
 /// # Errors
 /// Fails if it is not an HTTP URL.
-pub fn checked(name: &str, url: String) -> Result<String, ConfigError> {
+pub fn checked(name: &str, url: String) -> Result<String, ExportConfigError> {
     let parsed = reqwest::Url::parse(&url);
     match parsed {
         Ok(parsed) if matches!(parsed.scheme(), "http" | "https") => Ok(url),
@@ -117,7 +117,7 @@ pub fn checked(name: &str, url: String) -> Result<String, ConfigError> {
     }
 }
 
-fn encoding(var: &dyn Fn(&str) -> Option<String>) -> Result<Encoding, ConfigError> {
+fn encoding(var: &dyn Fn(&str) -> Option<String>) -> Result<Encoding, ExportConfigError> {
     const NAME: &str = "OTEL_EXPORTER_OTLP_PROTOCOL";
     match var(NAME).as_deref() {
         None | Some("http/protobuf") => Ok(Encoding::Protobuf),
@@ -129,7 +129,7 @@ fn encoding(var: &dyn Fn(&str) -> Option<String>) -> Result<Encoding, ConfigErro
     }
 }
 
-fn timeout(var: &dyn Fn(&str) -> Option<String>) -> Result<Duration, ConfigError> {
+fn timeout(var: &dyn Fn(&str) -> Option<String>) -> Result<Duration, ExportConfigError> {
     const NAME: &str = "OTEL_EXPORTER_OTLP_TIMEOUT";
     let Some(text) = var(NAME) else { return Ok(TIMEOUT) };
     match text.trim().parse::<u64>() {
@@ -141,7 +141,7 @@ fn timeout(var: &dyn Fn(&str) -> Option<String>) -> Result<Duration, ConfigError
     }
 }
 
-fn captured(var: &dyn Fn(&str) -> Option<String>, setting: bool) -> Result<bool, ConfigError> {
+fn captured(var: &dyn Fn(&str) -> Option<String>, setting: bool) -> Result<bool, ExportConfigError> {
     const NAME: &str = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT";
     let Some(text) = var(NAME) else { return Ok(setting) };
     match text.trim().to_ascii_lowercase().as_str() {
@@ -155,7 +155,7 @@ fn captured(var: &dyn Fn(&str) -> Option<String>, setting: bool) -> Result<bool,
 }
 
 /// Reads `key=value` pairs, percent-encoded as in a URL.
-fn headers(var: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(String, String)>, ConfigError> {
+fn headers(var: &dyn Fn(&str) -> Option<String>) -> Result<Vec<(String, String)>, ExportConfigError> {
     const NAME: &str = "OTEL_EXPORTER_OTLP_HEADERS";
     let text = var(NAME).unwrap_or_default();
     let mut headers = Vec::new();
@@ -194,8 +194,8 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn wrong(name: &str, message: &str) -> ConfigError {
-    ConfigError {
+fn wrong(name: &str, message: &str) -> ExportConfigError {
+    ExportConfigError {
         name: name.to_owned(),
         message: message.to_owned(),
     }
@@ -205,7 +205,7 @@ fn wrong(name: &str, message: &str) -> ConfigError {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<ExportConfig, ConfigError> {
+    fn read(variables: &[(&str, &str)]) -> Result<ExportConfig, ExportConfigError> {
         let var = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| (*value).to_owned())

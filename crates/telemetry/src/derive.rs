@@ -15,14 +15,14 @@ use windlass_core::log::Entry;
 use windlass_core::message::{Message, Part, Role};
 
 use self::turn::OpenTurn;
-use crate::span::{Span, SpanContext, call_span, trace_id, turn_span};
+use crate::span::{SpanContext, TraceSpan, call_span, trace_id, turn_span};
 
 /// Masks keys in a text.
 pub type Redact = fn(&str) -> String;
 
 /// The session whose spans are derived.
 #[derive(Debug, Clone)]
-pub struct Subject {
+pub struct TraceSubject {
     /// Its id.
     pub session: SessionId,
     /// Time of its creation. Turns of an earlier time were copied from another session.
@@ -43,12 +43,12 @@ pub struct TurnTrace {
     /// Number of its last entry.
     pub last_seq: u64,
     /// The spans.
-    pub spans: Vec<Span>,
+    pub spans: Vec<TraceSpan>,
 }
 
 impl TurnTrace {
     /// Returns the spans in their trace, below `parent` if there is one.
-    pub fn placed(mut self, session: &SessionId, parent: Option<SpanContext>) -> Vec<Span> {
+    pub fn placed(mut self, session: &SessionId, parent: Option<SpanContext>) -> Vec<TraceSpan> {
         let trace = trace_of(session, &self.message, parent);
         for span in &mut self.spans {
             span.context.trace = trace;
@@ -74,7 +74,7 @@ fn trace_of(session: &SessionId, message: &MessageId, parent: Option<SpanContext
 
 /// Derives the spans of all turns in these entries that have ended. The first entry must not be in the middle
 /// of a turn.
-pub fn turns(subject: &Subject, entries: &[Entry]) -> Vec<TurnTrace> {
+pub fn turns(subject: &TraceSubject, entries: &[Entry]) -> Vec<TurnTrace> {
     let mut turns = Vec::new();
     let mut inputs = Inputs::default();
     let mut open: Option<OpenTurn<'_>> = None;
@@ -151,7 +151,7 @@ pub fn caller(
 }
 
 /// Returns the messages that were copied from another session: they are older than this one.
-fn copied<'a>(subject: &Subject, entries: &'a [Entry]) -> HashSet<&'a MessageId> {
+fn copied<'a>(subject: &TraceSubject, entries: &'a [Entry]) -> HashSet<&'a MessageId> {
     let messages = entries.iter().filter_map(|entry| match &entry.event {
         Event::Message { message } if message.created_at < subject.created_at => Some(&message.id),
         _ => None,

@@ -9,8 +9,8 @@ use crate::names;
 
 const SESSION: &str = "s1";
 
-fn subject() -> Subject {
-    Subject {
+fn subject() -> TraceSubject {
+    TraceSubject {
         session: SESSION.into(),
         created_at: Timestamp(1000),
         agent: "windlass".to_owned(),

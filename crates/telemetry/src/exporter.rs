@@ -15,7 +15,7 @@ use crate::config::ExportConfig;
 use crate::derive::Redact;
 use crate::metrics::{Metrics, prometheus};
 use crate::sender::Sender;
-use crate::span::{Span, SpanContext};
+use crate::span::{SpanContext, TraceSpan};
 
 /// Maximum number of notes that wait. One that does not fit is no loss: spans are read from the store, and the
 /// next note of the session, or the end, catches up.
@@ -166,7 +166,7 @@ impl Exporter {
     }
 
     /// Returns the spans of the turn that just ended, as soon as its end is stored.
-    async fn turn(&mut self, session: &SessionId) -> Vec<Span> {
+    async fn turn(&mut self, session: &SessionId) -> Vec<TraceSpan> {
         for delay in DELAYS_MS {
             if delay > 0 {
                 self.parts.clock.sleep(Duration::from_millis(delay)).await;
@@ -183,7 +183,7 @@ impl Exporter {
         Vec::new()
     }
 
-    async fn collect(&mut self, session: &SessionId) -> Result<Vec<Span>, LogError> {
+    async fn collect(&mut self, session: &SessionId) -> Result<Vec<TraceSpan>, LogError> {
         let known = self.exported.get(session).copied();
         let collector = self.parts.collector();
         let Collected { mut turns, last_seq } = collector
@@ -202,7 +202,7 @@ impl Exporter {
     }
 
     /// Sends spans, and the metrics if nothing else is due.
-    async fn send(&mut self, spans: &[Span], is_last: bool) {
+    async fn send(&mut self, spans: &[TraceSpan], is_last: bool) {
         if spans.is_empty() || !self.parts.config.is_on() {
             return;
         }

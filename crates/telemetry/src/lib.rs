@@ -26,13 +26,13 @@ mod sender;
 mod span;
 
 pub use self::collect::{Collected, Collector};
-pub use self::config::{ConfigError, ExportConfig, checked};
-pub use self::derive::{Redact, Subject, TurnTrace, caller, turn_context, turns};
+pub use self::config::{ExportConfig, ExportConfigError, checked};
+pub use self::derive::{Redact, TraceSubject, TurnTrace, caller, turn_context, turns};
 pub use self::dump::{DebugDump, RegistrySource};
 pub use self::exporter::{LAST_EXPORT, Telemetry, TelemetryParts};
 pub use self::log::{LogFormat, LogWriter, RedactLine, RotatingFile};
-pub use self::metrics::{Histogram, Metrics, PROMETHEUS_TYPE, Point, Snapshot, prometheus};
+pub use self::metrics::{Histogram, Metrics, MetricsSnapshot, PROMETHEUS_TYPE, Point, prometheus};
 pub use self::otlp::{Encoding, Resource};
 pub use self::probe::Probe;
 pub use self::sender::{SendError, Sender};
-pub use self::span::{Kind, Span, SpanContext, SpanEvent, Value};
+pub use self::span::{AttributeValue, Kind, SpanContext, SpanEvent, TraceSpan};

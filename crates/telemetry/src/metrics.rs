@@ -6,7 +6,7 @@ use windlass_core::clock::Timestamp;
 
 pub use self::prometheus::{CONTENT_TYPE as PROMETHEUS_TYPE, text as prometheus};
 use crate::names;
-use crate::span::{Span, Value};
+use crate::span::{AttributeValue, TraceSpan};
 
 /// Upper bounds of token counts: powers of four.
 const TOKENS: &[f64] = &[
@@ -90,7 +90,7 @@ pub struct Histogram {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Point {
     /// The attributes.
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     /// Number of values.
     pub count: u64,
     /// Sum of the values.
@@ -101,7 +101,7 @@ pub struct Point {
 
 /// Metrics at one time.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Snapshot {
+pub struct MetricsSnapshot {
     /// Start of counting, in milliseconds since the Unix epoch.
     pub start_ms: u64,
     /// Time of the snapshot.
@@ -121,9 +121,9 @@ impl Metrics {
     }
 
     /// Counts the spans of a turn.
-    pub fn turn(&mut self, spans: &[Span]) {
+    pub fn turn(&mut self, spans: &[TraceSpan]) {
         let count = |operation: &str| {
-            let of = |span: &&Span| span.text(names::OPERATION) == Some(operation);
+            let of = |span: &&TraceSpan| span.text(names::OPERATION) == Some(operation);
             spans.iter().filter(of).count() as u64
         };
         for span in spans {
@@ -147,15 +147,15 @@ impl Metrics {
     }
 
     /// Returns the metrics now.
-    pub fn snapshot(&self, now: Timestamp) -> Snapshot {
-        Snapshot {
+    pub fn snapshot(&self, now: Timestamp) -> MetricsSnapshot {
+        MetricsSnapshot {
             start_ms: self.start_ms,
             time_ms: now.0,
             histograms: self.histograms.clone(),
         }
     }
 
-    fn chat(&mut self, span: &Span, seconds: f64) {
+    fn chat(&mut self, span: &TraceSpan, seconds: f64) {
         const WHO: &[&str] = &[
             names::OPERATION,
             names::PROVIDER,
@@ -166,7 +166,7 @@ impl Metrics {
         let attributes = pick(span, WHO);
         self.add(names::M_DURATION, attributes.clone(), seconds);
         self.add(names::M_NEW_DURATION, attributes.clone(), seconds);
-        if let Some(Value::Float(first)) = span.attribute(names::FIRST_CHUNK) {
+        if let Some(AttributeValue::Float(first)) = span.attribute(names::FIRST_CHUNK) {
             self.add(names::M_FIRST_CHUNK, attributes.clone(), *first);
             self.add(names::M_NEW_FIRST_CHUNK, attributes.clone(), *first);
         }
@@ -184,7 +184,7 @@ impl Metrics {
         }
     }
 
-    fn add(&mut self, name: &'static str, attributes: Vec<(&'static str, Value)>, value: f64) {
+    fn add(&mut self, name: &'static str, attributes: Vec<(&'static str, AttributeValue)>, value: f64) {
         let known = METRICS.iter().find(|metric| metric.name == name);
         let Some(metric) = known.filter(|metric| self.has_new_names || !metric.is_new) else {
             return;
@@ -207,7 +207,7 @@ impl Metrics {
 }
 
 impl Histogram {
-    fn add(&mut self, attributes: Vec<(&'static str, Value)>, value: f64) {
+    fn add(&mut self, attributes: Vec<(&'static str, AttributeValue)>, value: f64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         let is_known = self.points.iter().any(|point| point.attributes == attributes);
         let attributes = match is_known || self.points.len() < MOST_POINTS {
@@ -239,7 +239,7 @@ impl Histogram {
 }
 
 /// Returns the attributes of these names that a span has.
-fn pick(span: &Span, names: &[&'static str]) -> Vec<(&'static str, Value)> {
+fn pick(span: &TraceSpan, names: &[&'static str]) -> Vec<(&'static str, AttributeValue)> {
     let found = names
         .iter()
         .filter_map(|name| Some((*name, span.attribute(name)?.clone())));

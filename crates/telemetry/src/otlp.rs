@@ -6,14 +6,14 @@
 mod json;
 mod protobuf;
 
-use crate::metrics::Snapshot;
-use crate::span::{Span, Value};
+use crate::metrics::MetricsSnapshot;
+use crate::span::{AttributeValue, TraceSpan};
 
 /// Description of the process that the spans and metrics come from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
     /// Attributes.
-    pub attributes: Vec<(String, Value)>,
+    pub attributes: Vec<(String, AttributeValue)>,
 }
 
 impl Resource {
@@ -21,15 +21,18 @@ impl Resource {
     /// `key=value`, separated by commas.
     pub fn new(name: Option<&str>, more: Option<&str>) -> Self {
         let mut attributes = vec![
-            ("service.name".to_owned(), Value::from(name.unwrap_or("windlass"))),
+            (
+                "service.name".to_owned(),
+                AttributeValue::from(name.unwrap_or("windlass")),
+            ),
             (
                 "service.version".to_owned(),
-                Value::from(env!("CARGO_PKG_VERSION")),
+                AttributeValue::from(env!("CARGO_PKG_VERSION")),
             ),
         ];
         let pairs = more.unwrap_or_default().split(',').filter_map(|pair| {
             let (key, value) = pair.split_once('=')?;
-            Some((key.trim().to_owned(), Value::from(value.trim())))
+            Some((key.trim().to_owned(), AttributeValue::from(value.trim())))
         });
         for (key, value) in pairs.filter(|(key, _)| !key.is_empty()) {
             match attributes.iter_mut().find(|(known, _)| *known == key) {
@@ -63,7 +66,7 @@ impl Encoding {
     }
 
     /// Encodes spans as the body of a request to `/v1/traces`.
-    pub fn traces(self, resource: &Resource, spans: &[Span]) -> Vec<u8> {
+    pub fn traces(self, resource: &Resource, spans: &[TraceSpan]) -> Vec<u8> {
         match self {
             Self::Protobuf => protobuf::traces(resource, spans),
             Self::Json => json::traces(resource, spans).to_string().into_bytes(),
@@ -71,7 +74,7 @@ impl Encoding {
     }
 
     /// Encodes metrics as the body of a request to `/v1/metrics`.
-    pub fn metrics(self, resource: &Resource, metrics: &Snapshot) -> Vec<u8> {
+    pub fn metrics(self, resource: &Resource, metrics: &MetricsSnapshot) -> Vec<u8> {
         match self {
             Self::Protobuf => protobuf::metrics(resource, metrics),
             Self::Json => json::metrics(resource, metrics).to_string().into_bytes(),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use windlass_core::clock::Clock;
 
 use crate::config::ExportConfig;
-use crate::metrics::Snapshot;
-use crate::span::Span;
+use crate::metrics::MetricsSnapshot;
+use crate::span::TraceSpan;
 
 /// Delays between attempts; their number is the number of retries.
 const DELAYS: [Duration; 2] = [Duration::from_millis(300), Duration::from_millis(1500)];
@@ -87,7 +87,7 @@ impl Sender {
     ///
     /// # Errors
     /// Fails with the last error after all attempts.
-    pub async fn traces(&self, spans: &[Span]) -> Result<(), SendError> {
+    pub async fn traces(&self, spans: &[TraceSpan]) -> Result<(), SendError> {
         let Some(url) = &self.config.traces else {
             return Ok(());
         };
@@ -102,7 +102,7 @@ impl Sender {
     ///
     /// # Errors
     /// Same as [`Self::traces`].
-    pub async fn metrics(&self, metrics: &Snapshot) -> Result<(), SendError> {
+    pub async fn metrics(&self, metrics: &MetricsSnapshot) -> Result<(), SendError> {
         match &self.config.metrics {
             Some(url) if !metrics.histograms.is_empty() => {
                 let body = self.config.encoding.metrics(&self.config.resource, metrics);

@@ -22,7 +22,7 @@ pub enum Kind {
 
 /// A finished piece of work.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Span {
+pub struct TraceSpan {
     /// Its place.
     pub context: SpanContext,
     /// The span above.
@@ -36,7 +36,7 @@ pub struct Span {
     /// End, in milliseconds since the Unix epoch.
     pub end_ms: u64,
     /// Attributes, in the order they were set.
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
     /// Events during the span.
     pub events: Vec<SpanEvent>,
     /// Description of the failure, if there was one.
@@ -51,12 +51,12 @@ pub struct SpanEvent {
     /// Time, in milliseconds since the Unix epoch.
     pub time_ms: u64,
     /// Attributes.
-    pub attributes: Vec<(&'static str, Value)>,
+    pub attributes: Vec<(&'static str, AttributeValue)>,
 }
 
-/// Value of an attribute.
+/// AttributeValue of an attribute.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Value {
+pub enum AttributeValue {
     /// A text.
     Text(String),
     /// An integer.
@@ -69,39 +69,39 @@ pub enum Value {
     List(Vec<String>),
 }
 
-impl From<&str> for Value {
+impl From<&str> for AttributeValue {
     fn from(text: &str) -> Self {
         Self::Text(text.to_owned())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for AttributeValue {
     fn from(text: String) -> Self {
         Self::Text(text)
     }
 }
 
-impl From<u64> for Value {
+impl From<u64> for AttributeValue {
     fn from(number: u64) -> Self {
         Self::Int(i64::try_from(number).unwrap_or(i64::MAX))
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for AttributeValue {
     fn from(number: f64) -> Self {
         Self::Float(number)
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for AttributeValue {
     fn from(on: bool) -> Self {
         Self::Bool(on)
     }
 }
 
-impl Span {
+impl TraceSpan {
     /// Returns an attribute.
-    pub fn attribute(&self, name: &str) -> Option<&Value> {
+    pub fn attribute(&self, name: &str) -> Option<&AttributeValue> {
         self.attributes
             .iter()
             .find(|(known, _)| *known == name)
@@ -111,7 +111,7 @@ impl Span {
     /// Returns an attribute that is a text.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.attribute(name)? {
-            Value::Text(text) => Some(text),
+            AttributeValue::Text(text) => Some(text),
             _ => None,
         }
     }
@@ -119,7 +119,7 @@ impl Span {
     /// Returns an attribute that is an integer.
     pub fn int(&self, name: &str) -> Option<i64> {
         match self.attribute(name)? {
-            Value::Int(number) => Some(*number),
+            AttributeValue::Int(number) => Some(*number),
             _ => None,
         }
     }

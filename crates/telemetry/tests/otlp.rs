@@ -2,12 +2,12 @@
 
 use windlass_core::clock::Timestamp;
 use windlass_telemetry::{
-    Encoding, Kind, Metrics, Resource, Span, SpanContext, SpanEvent, Value, names, prometheus,
+    AttributeValue, Encoding, Kind, Metrics, Resource, SpanContext, SpanEvent, TraceSpan, names, prometheus,
 };
 use windlass_testkit::decoded_spans;
 
-fn span(name: &str, operation: &str) -> Span {
-    Span {
+fn span(name: &str, operation: &str) -> TraceSpan {
+    TraceSpan {
         context: SpanContext {
             trace: [7; 16],
             span: [9; 8],
@@ -22,19 +22,19 @@ fn span(name: &str, operation: &str) -> Span {
             (names::REQUEST_MODEL, "größer \"m\"".into()),
             (
                 names::FINISH_REASONS,
-                Value::List(vec!["stop".to_owned(), String::new()]),
+                AttributeValue::List(vec!["stop".to_owned(), String::new()]),
             ),
             (names::REQUEST_STREAM, false.into()),
-            (names::INPUT_TOKENS, Value::Int(300)),
-            (names::OUTPUT_TOKENS, Value::Int(0)),
-            (names::COST, Value::Float(-0.25)),
-            (names::CAUSE, Value::Int(-1)),
+            (names::INPUT_TOKENS, AttributeValue::Int(300)),
+            (names::OUTPUT_TOKENS, AttributeValue::Int(0)),
+            (names::COST, AttributeValue::Float(-0.25)),
+            (names::CAUSE, AttributeValue::Int(-1)),
             (names::TOOL_NAME, "".into()),
         ],
         events: vec![SpanEvent {
             name: names::RETRY_EVENT,
             time_ms: 2_000,
-            attributes: vec![(names::RETRY_ATTEMPT, Value::Int(1))],
+            attributes: vec![(names::RETRY_ATTEMPT, AttributeValue::Int(1))],
         }],
         error: Some("it broke".to_owned()),
     }
@@ -105,7 +105,7 @@ fn sets_of_attributes_are_limited() {
     for number in 0..2_000 {
         let mut call = span("execute_tool", names::EXECUTE_TOOL);
         call.attributes
-            .push((names::AGENT_NAME, Value::Text(number.to_string())));
+            .push((names::AGENT_NAME, AttributeValue::Text(number.to_string())));
         metrics.turn(&[call]);
     }
     let snapshot = metrics.snapshot(Timestamp(1));

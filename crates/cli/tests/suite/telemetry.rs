@@ -254,7 +254,7 @@ fn a_hanging_collector_is_left_alone() {
     assert!(end < Duration::from_secs(10), "{end:?}");
 }
 
-/// OBS-1, CFG-6: only the user chooses a collector; a project cannot send anything anywhere.
+/// OBS-1: only the user chooses a collector; a project cannot send anything anywhere.
 #[test]
 fn projects_choose_no_collector() {
     let (_sim, workspace) = with_replies(Protocol::Chat, [Reply::text("hello").forever()]);

@@ -6,13 +6,13 @@ use windlass_core::log::Entry;
 use windlass_core::message::{FinishReason, Message, Part, Role};
 use windlass_core::model::Usage;
 
-use super::{Subject, TurnTrace, content};
+use super::{TraceSubject, TurnTrace, content};
 use crate::names;
-use crate::span::{Kind, Span, SpanContext, SpanEvent, Value, call_span, chat_span, turn_span};
+use crate::span::{AttributeValue, Kind, SpanContext, SpanEvent, TraceSpan, call_span, chat_span, turn_span};
 
 /// A turn that has started.
 pub(super) struct OpenTurn<'a> {
-    subject: &'a Subject,
+    subject: &'a TraceSubject,
     message: &'a MessageId,
     start: u64,
     provider: String,
@@ -22,7 +22,7 @@ pub(super) struct OpenTurn<'a> {
     requests: Requests<'a>,
     calls: Calls<'a>,
     compacted: bool,
-    spans: Vec<Span>,
+    spans: Vec<TraceSpan>,
 }
 
 /// Model requests of a turn.
@@ -59,7 +59,7 @@ struct OpenCall<'a> {
 
 impl<'a> OpenTurn<'a> {
     pub(super) fn new(
-        subject: &'a Subject,
+        subject: &'a TraceSubject,
         message: &'a MessageId,
         start: u64,
         (provider, model): (&str, &str),
@@ -215,7 +215,7 @@ impl<'a> OpenTurn<'a> {
         if let Some(span) = self.spans.get_mut(place) {
             span.attributes
                 .retain(|(known, _)| *known != names::FINISH_REASONS);
-            let reasons = Value::List(vec![name.to_owned()]);
+            let reasons = AttributeValue::List(vec![name.to_owned()]);
             span.attributes.push((names::FINISH_REASONS, reasons));
         }
     }
@@ -231,7 +231,7 @@ impl<'a> OpenTurn<'a> {
     }
 
     /// Returns the span of a request that was sent last and ended then.
-    fn chat(&mut self, id: &str, end: u64) -> Span {
+    fn chat(&mut self, id: &str, end: u64) -> TraceSpan {
         let attributes = vec![
             (names::OPERATION, names::CHAT.into()),
             (names::PROVIDER, self.provider.as_str().into()),
@@ -239,7 +239,7 @@ impl<'a> OpenTurn<'a> {
             (names::REQUEST_MODEL, self.model.as_str().into()),
             (names::REQUEST_STREAM, true.into()),
         ];
-        Span {
+        TraceSpan {
             events: std::mem::take(&mut self.requests.retries),
             kind: Kind::Client,
             attributes,
@@ -328,11 +328,11 @@ impl<'a> OpenTurn<'a> {
         self.spans.push(span);
     }
 
-    fn turn_attributes(&self) -> Vec<(&'static str, Value)> {
+    fn turn_attributes(&self) -> Vec<(&'static str, AttributeValue)> {
         let Requests {
             total, cost, finish, ..
         } = &self.requests;
-        let mut attributes: Vec<(&'static str, Value)> = vec![
+        let mut attributes: Vec<(&'static str, AttributeValue)> = vec![
             (names::OPERATION, names::INVOKE_AGENT.into()),
             (names::PROVIDER, self.provider.as_str().into()),
             (names::AGENT_NAME, self.subject.agent.as_str().into()),
@@ -352,15 +352,15 @@ impl<'a> OpenTurn<'a> {
             attributes.push((names::COMPACTED, true.into()));
         }
         if let Some(finish) = finish {
-            let reasons = Value::List(vec![(*finish).to_owned()]);
+            let reasons = AttributeValue::List(vec![(*finish).to_owned()]);
             attributes.push((names::FINISH_REASONS, reasons));
         }
         attributes
     }
 
     /// Returns a span below the turn.
-    fn below(&self, span: [u8; 8], name: String, (start_ms, end_ms): (u64, u64)) -> Span {
-        Span {
+    fn below(&self, span: [u8; 8], name: String, (start_ms, end_ms): (u64, u64)) -> TraceSpan {
+        TraceSpan {
             context: SpanContext { trace: [0; 16], span },
             parent: Some(turn_span(&self.subject.session, self.message)),
             name: name.trim_end().to_owned(),
@@ -380,16 +380,16 @@ impl<'a> Calls<'a> {
     }
 }
 
-fn usage_attributes(span: &mut Span, usage: Option<(Usage, Option<f64>)>) {
+fn usage_attributes(span: &mut TraceSpan, usage: Option<(Usage, Option<f64>)>) {
     let Some((usage, cost)) = usage else { return };
     span.attributes.extend([
-        (names::INPUT_TOKENS, Value::from(usage.total_input())),
+        (names::INPUT_TOKENS, AttributeValue::from(usage.total_input())),
         (names::OUTPUT_TOKENS, usage.output.into()),
         (names::CACHE_READ_TOKENS, usage.cache_read.into()),
         (names::CACHE_WRITE_TOKENS, usage.cache_write.into()),
     ]);
     span.attributes
-        .extend(cost.map(|cost| (names::COST, Value::from(cost))));
+        .extend(cost.map(|cost| (names::COST, AttributeValue::from(cost))));
 }
 
 /// Returns the reason in the words of the conventions.

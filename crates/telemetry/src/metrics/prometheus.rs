@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use super::{Histogram, Point, Snapshot};
-use crate::span::Value;
+use super::{Histogram, MetricsSnapshot, Point};
+use crate::span::AttributeValue;
 
 /// Content type of the text.
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// Formats metrics for Prometheus, as a page that it scrapes.
-pub fn text(snapshot: &Snapshot) -> String {
+pub fn text(snapshot: &MetricsSnapshot) -> String {
     let mut out = String::new();
     for histogram in &snapshot.histograms {
         write_histogram(&mut out, histogram);
@@ -46,11 +46,11 @@ fn labels(point: &Point) -> String {
     let mut out = String::new();
     for (key, value) in &point.attributes {
         let text = match value {
-            Value::Text(text) => text.clone(),
-            Value::Int(number) => number.to_string(),
-            Value::Float(number) => number.to_string(),
-            Value::Bool(on) => on.to_string(),
-            Value::List(list) => list.join(","),
+            AttributeValue::Text(text) => text.clone(),
+            AttributeValue::Int(number) => number.to_string(),
+            AttributeValue::Float(number) => number.to_string(),
+            AttributeValue::Bool(on) => on.to_string(),
+            AttributeValue::List(list) => list.join(","),
         };
         let text = text
             .replace('\\', "\\\\")

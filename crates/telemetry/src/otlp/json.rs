@@ -3,11 +3,11 @@
 use serde_json::{Value as Json, json};
 
 use super::Resource;
-use crate::metrics::{Histogram, Snapshot};
+use crate::metrics::{Histogram, MetricsSnapshot};
 use crate::names;
-use crate::span::{Kind, Span, Value, to_hex};
+use crate::span::{AttributeValue, Kind, TraceSpan, to_hex};
 
-pub(super) fn traces(resource: &Resource, spans: &[Span]) -> Json {
+pub(super) fn traces(resource: &Resource, spans: &[TraceSpan]) -> Json {
     json!({"resourceSpans": [{
         "resource": {"attributes": pairs(resource.attributes.iter().map(|(key, value)| (key.as_str(), value)))},
         "scopeSpans": [{
@@ -18,7 +18,7 @@ pub(super) fn traces(resource: &Resource, spans: &[Span]) -> Json {
     }]})
 }
 
-pub(super) fn metrics(resource: &Resource, snapshot: &Snapshot) -> Json {
+pub(super) fn metrics(resource: &Resource, snapshot: &MetricsSnapshot) -> Json {
     let list: Vec<Json> = snapshot
         .histograms
         .iter()
@@ -34,7 +34,7 @@ fn scope() -> Json {
     json!({"name": names::SCOPE, "version": env!("CARGO_PKG_VERSION")})
 }
 
-fn span(span: &Span) -> Json {
+fn span(span: &TraceSpan) -> Json {
     let events = span.events.iter().map(|event| {
         json!({
             "timeUnixNano": nanoseconds(event.time_ms),
@@ -66,7 +66,7 @@ fn span(span: &Span) -> Json {
     out
 }
 
-fn metric(histogram: &Histogram, snapshot: &Snapshot) -> Json {
+fn metric(histogram: &Histogram, snapshot: &MetricsSnapshot) -> Json {
     let points = histogram.points.iter().map(|point| {
         json!({
             "startTimeUnixNano": nanoseconds(snapshot.start_ms),
@@ -89,23 +89,23 @@ fn metric(histogram: &Histogram, snapshot: &Snapshot) -> Json {
     })
 }
 
-fn own(attributes: &[(&'static str, Value)]) -> Json {
+fn own(attributes: &[(&'static str, AttributeValue)]) -> Json {
     pairs(attributes.iter().map(|(key, value)| (*key, value)))
 }
 
-fn pairs<'a>(attributes: impl Iterator<Item = (&'a str, &'a Value)>) -> Json {
+fn pairs<'a>(attributes: impl Iterator<Item = (&'a str, &'a AttributeValue)>) -> Json {
     attributes
         .map(|(key, value)| json!({"key": key, "value": any(value)}))
         .collect()
 }
 
-fn any(value: &Value) -> Json {
+fn any(value: &AttributeValue) -> Json {
     match value {
-        Value::Text(text) => json!({"stringValue": text}),
-        Value::Bool(on) => json!({"boolValue": on}),
-        Value::Int(number) => json!({"intValue": number.to_string()}),
-        Value::Float(number) => json!({"doubleValue": number}),
-        Value::List(list) => {
+        AttributeValue::Text(text) => json!({"stringValue": text}),
+        AttributeValue::Bool(on) => json!({"boolValue": on}),
+        AttributeValue::Int(number) => json!({"intValue": number.to_string()}),
+        AttributeValue::Float(number) => json!({"doubleValue": number}),
+        AttributeValue::List(list) => {
             let values: Vec<Json> = list.iter().map(|text| json!({"stringValue": text})).collect();
             json!({"arrayValue": {"values": values}})
         }

@@ -1,16 +1,16 @@
 //! The protobuf encoding. Field numbers are those of `opentelemetry/proto/{trace,metrics,common,resource}/v1`.
 
 use super::Resource;
-use crate::metrics::{Histogram, Snapshot};
+use crate::metrics::{Histogram, MetricsSnapshot};
 use crate::names;
-use crate::span::{Kind, Span, Value};
+use crate::span::{AttributeValue, Kind, TraceSpan};
 
 /// Code of a failed status.
 const STATUS_ERROR: u64 = 2;
 /// Cumulative temporality.
 const CUMULATIVE: u64 = 2;
 
-pub(super) fn traces(resource: &Resource, spans: &[Span]) -> Vec<u8> {
+pub(super) fn traces(resource: &Resource, spans: &[TraceSpan]) -> Vec<u8> {
     let mut request = Writer::default();
     request.message(1, |resource_spans| {
         resource_spans.message(1, |out| write_resource(out, resource));
@@ -25,7 +25,7 @@ pub(super) fn traces(resource: &Resource, spans: &[Span]) -> Vec<u8> {
     request.bytes
 }
 
-pub(super) fn metrics(resource: &Resource, snapshot: &Snapshot) -> Vec<u8> {
+pub(super) fn metrics(resource: &Resource, snapshot: &MetricsSnapshot) -> Vec<u8> {
     let mut request = Writer::default();
     request.message(1, |resource_metrics| {
         resource_metrics.message(1, |out| write_resource(out, resource));
@@ -51,7 +51,7 @@ fn write_scope(out: &mut Writer) {
     out.text(2, env!("CARGO_PKG_VERSION"));
 }
 
-fn write_span(out: &mut Writer, span: &Span) {
+fn write_span(out: &mut Writer, span: &TraceSpan) {
     out.data(1, &span.context.trace);
     out.data(2, &span.context.span);
     if let Some(parent) = &span.parent {
@@ -89,7 +89,7 @@ fn write_span(out: &mut Writer, span: &Span) {
     out.fixed32(16, 1);
 }
 
-fn write_metric(out: &mut Writer, histogram: &Histogram, snapshot: &Snapshot) {
+fn write_metric(out: &mut Writer, histogram: &Histogram, snapshot: &MetricsSnapshot) {
     out.text(1, histogram.name);
     out.text(2, histogram.help);
     out.text(3, histogram.unit);
@@ -111,18 +111,18 @@ fn write_metric(out: &mut Writer, histogram: &Histogram, snapshot: &Snapshot) {
     });
 }
 
-fn write_pair(out: &mut Writer, key: &str, value: &Value) {
+fn write_pair(out: &mut Writer, key: &str, value: &AttributeValue) {
     out.text(1, key);
     out.message(2, |out| write_value(out, value));
 }
 
-fn write_value(out: &mut Writer, value: &Value) {
+fn write_value(out: &mut Writer, value: &AttributeValue) {
     match value {
-        Value::Text(text) => out.data(1, text.as_bytes()),
-        Value::Bool(on) => out.number(2, u64::from(*on)),
-        Value::Int(number) => out.number(3, number.cast_unsigned()),
-        Value::Float(number) => out.double(4, *number),
-        Value::List(list) => out.message(5, |out| {
+        AttributeValue::Text(text) => out.data(1, text.as_bytes()),
+        AttributeValue::Bool(on) => out.number(2, u64::from(*on)),
+        AttributeValue::Int(number) => out.number(3, number.cast_unsigned()),
+        AttributeValue::Float(number) => out.double(4, *number),
+        AttributeValue::List(list) => out.message(5, |out| {
             for text in list {
                 out.message(1, |out| out.data(1, text.as_bytes()));
             }
