@@ -103,7 +103,8 @@ impl Engine {
             _ => plan.cwd.clone(),
         };
         let recorder = plan.recorder.clone();
-        let (service, factory) = service(settings, models, plan, &session, &keeper);
+        let owner = windlass_store::owner();
+        let (service, factory) = service(settings, models, plan, (&session, owner), &keeper);
         // The store is opened and the session recorded while the environment is created.
         let (begun, prepared) = tokio::join!(service.begin(begin), async { factory.prepare(&place) });
         if let Err(problem) = prepared {
@@ -150,12 +151,13 @@ impl Engine {
     }
 }
 
-/// Creates a service over the store, and the factory of its sessions. `session` is the one that the run is about.
+/// Creates a service over the store, and the factory of its sessions. `session` is the one that the run is
+/// about, `owner` names this process in the store.
 pub(crate) fn service(
     settings: &Arc<Settings>,
     models: &Models,
     plan: Plan,
-    session: &SessionId,
+    (session, owner): (&SessionId, String),
     keeper: &SessionStore,
 ) -> (Service, Arc<LocalFactory>) {
     let spec = SessionSpec {
@@ -174,7 +176,7 @@ pub(crate) fn service(
         Arc::clone(&keeper.store) as _,
         Arc::clone(&factory) as _,
         Arc::new(SystemClock::default()),
-        windlass_store::owner(),
+        owner,
         Options {
             buffer: BUFFER,
             ..Options::default()

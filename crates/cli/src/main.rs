@@ -7,6 +7,7 @@
 mod agents;
 mod args;
 mod asking;
+mod attach;
 mod connect;
 mod cron;
 mod db;
@@ -131,6 +132,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Lab { command } => lab::command(command).await,
         Command::Cron { command } => cron::command(command).await,
         Command::Serve(options) => serve::serve(&options).await,
+        Command::Attach(options) => attach::attach(&options).await,
         Command::Token { command } => serve::token(command).await,
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),

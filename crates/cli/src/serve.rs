@@ -15,6 +15,7 @@ use windlass_server::{Server, ServerConfig, ServerPorts};
 use self::files::LocalFiles;
 pub(crate) use self::token::token;
 use crate::args::{ExecOptions, ServeOptions};
+use crate::attach;
 use crate::cron::InSession;
 use crate::engine::{self, LAST_CALL, Plan, working_directory};
 use crate::exec::flags;
@@ -55,7 +56,9 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     };
     // No session has this id: each one gets an environment of its own.
     let none = SessionId::generate();
-    let (service, _factory) = engine::service(&settings, &lines.models, plan, &none, &keeper);
+    let owner = windlass_store::owner();
+    let (service, _factory) =
+        engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
     service.mark_orphans();
     let backend = Arc::new(service);
     let ports = ServerPorts {
@@ -69,6 +72,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         names: options.name.clone(),
         is_https: options.https,
         place: cwd.display().to_string(),
+        openai: options.openai,
         version: env!("CARGO_PKG_VERSION"),
     };
     let failed = |error: windlass_server::ServerError| Problem::new(ProblemKind::Failed, error.to_string());
@@ -78,6 +82,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let link = server.login_link().await.map_err(failed)?;
     say!("listening on {}", server.access().url());
     say!("sign in, once, within ten minutes: {link}");
+    attach::register(&*keeper.store, &owner, Some(&server.access().url())).await?;
     let jobs = InSession::start(&keeper.store, &options.settings);
     let stop = CancellationToken::new();
     let signals = Signals::listen();
@@ -87,6 +92,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         stop.cancel();
     };
     tokio::join!(stopping, server.run(stop.clone()));
+    attach::register(&*keeper.store, &owner, None).await?;
     if let Some(jobs) = jobs {
         jobs.stop().await;
     }

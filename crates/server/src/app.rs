@@ -58,6 +58,8 @@ pub(crate) struct App {
     /// Folder of new sessions that name none.
     pub(crate) place: String,
     pub(crate) version: &'static str,
+    /// True if the routes of OpenAI's wire format are on.
+    pub(crate) has_openai: bool,
     /// Identifies this run of the server.
     pub(crate) epoch: String,
     pub(crate) credentials: Credentials,

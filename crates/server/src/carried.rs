@@ -52,7 +52,12 @@ pub(crate) struct Carried(Mutex<HashMap<SessionId, (Shown, Answer)>>);
 
 impl Carried {
     /// Keeps an answer for the session's next turn. Returns the text that continues the work.
-    pub(crate) fn keep(&self, session: &SessionId, question: &OpenQuestion, reply: UserReply) -> Option<String> {
+    pub(crate) fn keep(
+        &self,
+        session: &SessionId,
+        question: &OpenQuestion,
+        reply: UserReply,
+    ) -> Option<String> {
         match reply {
             UserReply::Text(text) => {
                 let asked = question.question().unwrap_or_default();
@@ -92,15 +97,19 @@ impl Carried {
             return;
         };
         drop(carried);
-        let (backend, session, call) = (Arc::clone(backend), session.clone(), call.clone());
-        tokio::spawn(async move {
-            for _ in 0..ATTEMPTS {
-                let reply = UserReply::Permission(answer.clone());
-                if backend.reply(&session, &call, reply).await {
-                    return;
-                }
-                tokio::time::sleep(BETWEEN).await;
-            }
-        });
+        reply_soon(backend, session, call, UserReply::Permission(answer));
     }
+}
+
+/// Answers a call as soon as it waits for the answer.
+pub(crate) fn reply_soon(backend: &Arc<dyn Backend>, session: &SessionId, call: &CallId, reply: UserReply) {
+    let (backend, session, call) = (Arc::clone(backend), session.clone(), call.clone());
+    tokio::spawn(async move {
+        for _ in 0..ATTEMPTS {
+            if backend.reply(&session, &call, reply.clone()).await {
+                return;
+            }
+            tokio::time::sleep(BETWEEN).await;
+        }
+    });
 }

@@ -86,7 +86,12 @@ mod tests {
             .iter()
             .flat_map(|hunk| {
                 let lines = hunk.lines.iter();
-                lines.map(move |line| format!("{} {} {:?} {}", hunk.old_start, hunk.new_start, line.kind, line.text))
+                lines.map(move |line| {
+                    format!(
+                        "{} {} {:?} {}",
+                        hunk.old_start, hunk.new_start, line.kind, line.text
+                    )
+                })
             })
             .collect();
         assert_eq!(

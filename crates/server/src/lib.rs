@@ -4,7 +4,8 @@
 //! store, and nothing behind them. Requests and answers are JSON, events are server-sent events, and
 //! `/api/openapi.json` describes every route.
 //!
-//! The types to know: [`Server`], [`ServerConfig`], [`ServerPorts`], [`Access`], [`Credentials`].
+//! The types to know: [`Server`], [`ServerConfig`], [`ServerPorts`], [`Access`], [`Credentials`], and [`RemoteBackend`],
+//! which is a server seen from a client.
 //!
 //! Every request passes the checks of `checks.rs`, in a fixed order, before a handler sees it. Every session that
 //! somebody watches has one `Hub`, which reads the session once and passes its events to all connections.
@@ -15,11 +16,13 @@ mod access;
 mod app;
 mod carried;
 mod checks;
+mod client;
 mod coarse;
 mod connection;
 mod credentials;
 mod diff;
 mod hub;
+mod openai;
 pub mod page;
 mod problem;
 mod questions;
@@ -31,5 +34,6 @@ mod snapshot;
 
 pub use self::access::Access;
 pub use self::app::{Files, ServerPorts};
+pub use self::client::{Login, RemoteBackend};
 pub use self::credentials::{Credential, CredentialKind, Credentials, NewCredential, Scope};
 pub use self::server::{Server, ServerConfig, ServerError};

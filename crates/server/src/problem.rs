@@ -29,6 +29,10 @@ pub(crate) struct Problem {
     /// Who answered first, for a question that has been answered.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) by: Option<String>,
+    /// The same error for a front end in another process.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<serde_json::Value>")]
+    pub(crate) error: Option<ClientError>,
 }
 
 impl Problem {
@@ -41,6 +45,7 @@ impl Problem {
             check: None,
             fix: None,
             by: None,
+            error: None,
         }
     }
 
@@ -91,7 +96,7 @@ impl IntoResponse for Problem {
 impl From<ClientError> for Problem {
     fn from(error: ClientError) -> Self {
         let detail = error.to_string();
-        match error {
+        let mut problem = match &error {
             ClientError::Unknown(_) => Self::not_found(detail),
             ClientError::Busy(_) => Self::conflict("busy", detail),
             ClientError::CommandBusy { .. } => Self::conflict("command_busy", detail),
@@ -102,7 +107,9 @@ impl From<ClientError> for Problem {
             ClientError::Command(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "command_failed", detail),
             ClientError::Setup(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "setup", detail),
             ClientError::Store(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store", detail),
-        }
+        };
+        problem.error = Some(error);
+        problem
     }
 }
 

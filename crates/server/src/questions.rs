@@ -106,7 +106,9 @@ pub(crate) async fn refuse(
     question: &OpenQuestion,
 ) -> Result<(), LogError> {
     let name = question.seq.to_string();
-    store.set_preference(&refused_scope(session), &name, Some("no")).await
+    store
+        .set_preference(&refused_scope(session), &name, Some("no"))
+        .await
 }
 
 /// Removes the questions that a person refused after their turn was interrupted.
@@ -116,7 +118,10 @@ pub(crate) async fn without_refused(
     mut questions: Vec<OpenQuestion>,
 ) -> Vec<OpenQuestion> {
     if questions.iter().any(|question| question.is_interrupted) {
-        let refused = store.preferences(&refused_scope(session)).await.unwrap_or_default();
+        let refused = store
+            .preferences(&refused_scope(session))
+            .await
+            .unwrap_or_default();
         questions.retain(|question| !refused.iter().any(|(name, _)| *name == question.seq.to_string()));
     }
     questions

@@ -25,6 +25,7 @@ pub(crate) use self::files::Uploads;
 use crate::app::Shared;
 use crate::checks::{Needs, inner};
 use crate::credentials::Scope;
+use crate::openai as openai_wire;
 use crate::page;
 use crate::problem::Problem;
 
@@ -60,6 +61,11 @@ impl Route {
             _ => "application/json",
         }
     }
+}
+
+/// The schema of a value whose form another document describes.
+fn any(_: &mut SchemaGenerator) -> Schema {
+    Schema::default()
 }
 
 fn schema<T: schemars::JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -117,6 +123,8 @@ pub(crate) fn all() -> Vec<Route> {
         Route { method: Method::POST, path: "/api/uploads", needs: WRITE, help: "Upload an image for a message", body: Some(schema::<files::Upload>), answer: Some(schema::<files::Uploaded>), query: NO_QUERY, status: "201", handler: || post(files::upload).layer(DefaultBodyLimit::max(files::UPLOAD)) },
         Route { method: Method::GET, path: "/api/openapi.json", needs: READ, help: "This description", body: None, answer: None, query: NO_QUERY, status: "200", handler: || get(openapi::openapi) },
         Route { method: Method::GET, path: "/s/{id}/plain", needs: READ, help: "A session as a plain page without scripts", body: None, answer: None, query: NO_QUERY, status: "200", handler: || get(plain::plain) },
+        Route { method: Method::GET, path: "/v1/models", needs: READ, help: "With --openai: the model, as OpenAI lists models", body: None, answer: Some(any), query: NO_QUERY, status: "200", handler: || get(openai_wire::models) },
+        Route { method: Method::POST, path: "/v1/chat/completions", needs: WRITE, help: "With --openai: a turn of a session, as OpenAI's Chat Completions", body: Some(any), answer: Some(any), query: &[("progress", "`reasoning` sends reasoning and tools as `reasoning_content`")], status: "200", handler: || post(openai_wire::chat).layer(DefaultBodyLimit::max(files::UPLOAD)) },
     ]
 }
 
@@ -124,6 +132,9 @@ pub(crate) fn all() -> Vec<Route> {
 pub(crate) fn router(app: &Shared) -> Router<Shared> {
     let mut router = Router::new();
     for route in all() {
+        if route.path.starts_with("/v1/") && !app.has_openai {
+            continue;
+        }
         let (app, needs) = (Arc::clone(app), route.needs);
         let check = move |request: Request, next: Next| inner(Arc::clone(&app), needs, request, next);
         router = router.route(route.path, (route.handler)().layer(from_fn(check)));

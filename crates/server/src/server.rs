@@ -30,6 +30,8 @@ pub struct ServerConfig {
     pub is_https: bool,
     /// Folder of new sessions that name none.
     pub place: String,
+    /// True if `/v1/chat/completions` is on.
+    pub openai: bool,
     /// Version to report.
     pub version: &'static str,
 }
@@ -77,6 +79,7 @@ impl Server {
             },
             place: config.place,
             version: config.version,
+            has_openai: config.openai,
             epoch: uuid::Uuid::now_v7().to_string(),
             credentials,
             failures: Default::default(),

@@ -67,7 +67,11 @@ fn send(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &s
 fn read_head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
     let mut line = String::new();
     must(stream.read_line(&mut line), "read the status");
-    let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+    let status = line
+        .split(' ')
+        .nth(1)
+        .and_then(|code| code.parse().ok())
+        .unwrap_or_default();
     let mut headers = Vec::new();
     loop {
         line.clear();
@@ -125,14 +129,29 @@ impl HttpServer {
         running.wait_for_stdout("/#t=");
         running.wait_until("the link is printed", |running| running.stdout().ends_with('\n'));
         let said = running.stdout();
-        let link = said.split_whitespace().find(|word| word.contains("/#t=")).unwrap_or_default();
+        let link = said
+            .split_whitespace()
+            .find(|word| word.contains("/#t="))
+            .unwrap_or_default();
         let (url, token) = must(link.split_once("/#t=").ok_or("no link"), &said);
         let addr = url.trim_start_matches("http://").to_owned();
         let body = json!({ "token": token, "name": "test browser" }).to_string();
-        let answer = http(&addr, "POST", "/api/login", &[("Content-Type", "application/json")], &body);
-        let cookie = answer.header("set-cookie").and_then(|cookie| cookie.split(';').next());
+        let answer = http(
+            &addr,
+            "POST",
+            "/api/login",
+            &[("Content-Type", "application/json")],
+            &body,
+        );
+        let cookie = answer
+            .header("set-cookie")
+            .and_then(|cookie| cookie.split(';').next());
         let cookie = must(cookie.ok_or("no cookie"), &answer.body).to_owned();
-        Self { running, addr, cookie }
+        Self {
+            running,
+            addr,
+            cookie,
+        }
     }
 
     /// Sends a request as the browser that is signed in.
@@ -158,7 +177,11 @@ impl HttpServer {
     #[track_caller]
     pub fn post(&self, path: &str, body: &Value) -> Value {
         let answer = self.request("POST", path, &body.to_string());
-        assert!((200..300).contains(&answer.status), "POST {path}: {}", answer.body);
+        assert!(
+            (200..300).contains(&answer.status),
+            "POST {path}: {}",
+            answer.body
+        );
         match answer.body.is_empty() {
             true => Value::Null,
             false => answer.json(),
@@ -175,7 +198,10 @@ impl HttpServer {
     /// Sends a text to a session.
     #[track_caller]
     pub fn say(&self, session: &str, text: &str) -> Value {
-        self.post(&format!("/api/sessions/{session}/messages"), &json!({ "text": text }))
+        self.post(
+            &format!("/api/sessions/{session}/messages"),
+            &json!({ "text": text }),
+        )
     }
 
     /// Follows events in the background.
@@ -215,7 +241,10 @@ impl HttpServer {
 
 /// Returns true for an entry that starts or ends a turn.
 fn is_edge(entry: &Value) -> bool {
-    matches!(entry["type"].as_str(), Some("start" | "final" | "canceled" | "failed"))
+    matches!(
+        entry["type"].as_str(),
+        Some("start" | "final" | "canceled" | "failed")
+    )
 }
 
 /// One server-sent event.
@@ -266,8 +295,12 @@ impl SseEvents {
     /// Returns the state events so far: number and type.
     pub fn states(&self) -> Vec<(u64, String)> {
         let events = self.so_far();
-        let states = events.iter().filter_map(|event| Some((event.id?, &event.data["type"])));
-        states.map(|(id, kind)| (id, kind.as_str().unwrap_or_default().to_owned())).collect()
+        let states = events
+            .iter()
+            .filter_map(|event| Some((event.id?, &event.data["type"])));
+        states
+            .map(|(id, kind)| (id, kind.as_str().unwrap_or_default().to_owned()))
+            .collect()
     }
 
     /// Waits until an event arrives, and returns it.
@@ -285,7 +318,10 @@ impl SseEvents {
     /// Waits until the stream ends.
     #[track_caller]
     pub fn wait_for_end(&self) {
-        assert!(eventually(PATIENCE, || lock(&self.events).1), "the stream does not end");
+        assert!(
+            eventually(PATIENCE, || lock(&self.events).1),
+            "the stream does not end"
+        );
     }
 }
 
@@ -295,7 +331,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 /// Parses one block; comments and `retry` are no events.
 fn parse(block: &str) -> Option<SseEvent> {
-    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let field = |name: &str| {
+        block
+            .lines()
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+    };
     let data = field("data")?;
     Some(SseEvent {
         name: field("event").unwrap_or_default().to_owned(),

@@ -32,6 +32,37 @@ Scopes: read (sessions and events), write (messages and commands), approve (answ
 requests), admin (all of these, and tokens). Only a hash of a token is stored. A revoked one stops
 working at once, also in open connections.";
 
+/// Text at the end of `windlass attach --help`.
+pub(crate) const ATTACH_HELP: &str = "\
+  windlass attach http://127.0.0.1:4747               the last session of your own server
+  windlass attach 'http://box.lan:4747/#t=wl_…'       with a login link of that server
+  WINDLASS_TOKEN=wl_… windlass attach https://box.example --session \"fix the parser\"
+
+The session runs on the server, with its files and its sandbox; this terminal shows it. Others can
+use it at the same time, and leaving stops nothing. `windlass --resume` does the same by itself for
+a session that a server of yours on this machine has open.";
+
+#[derive(Debug, Args)]
+pub(crate) struct AttachOptions {
+    /// Address of the server, or a login link
+    #[arg(value_name = "URL", default_value = "http://127.0.0.1:4747")]
+    pub(crate) url: String,
+    /// The session: its name, or the start of its id [default: the last one]
+    #[arg(short, long, value_name = "SESSION", conflicts_with = "new")]
+    pub(crate) session: Option<String>,
+    /// Start a new session
+    #[arg(long)]
+    pub(crate) new: bool,
+    /// Plain line-by-line output, for screen readers and simple terminals
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Use the whole terminal instead of its last lines
+    #[arg(long, conflicts_with = "plain")]
+    pub(crate) full_screen: bool,
+    #[command(flatten)]
+    pub(crate) settings: SettingsOptions,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ServeOptions {
     /// Address and port; other machines can connect only if it is not a loopback address
@@ -43,6 +74,9 @@ pub(crate) struct ServeOptions {
     /// A proxy before the server speaks TLS: cookies are marked as secure
     #[arg(long)]
     pub(crate) https: bool,
+    /// Also answer as an OpenAI server: /v1/models and /v1/chat/completions, with a token as the API key
+    #[arg(long)]
+    pub(crate) openai: bool,
     /// Folder of new sessions that name none [default: the current folder]
     #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
     pub(crate) cd: Option<PathBuf>,

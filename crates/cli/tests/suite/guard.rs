@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_sim::{Protocol, Reply};
-use windlass_testkit::{PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with};
+use windlass_testkit::{
+    HttpServer, PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with,
+};
 
 use super::support::{elsewhere, with_replies};
 use super::tui::{EMPTY, leave, press_until, say};
@@ -65,6 +67,13 @@ const WAYS: &[Way] = &[
         is_child: false,
     },
     Way {
+        name: "HTTP",
+        arguments: &["serve", "--listen", "127.0.0.1:0"],
+        drive: over_http,
+        is_attended: true,
+        is_child: false,
+    },
+    Way {
         name: "terminal",
         arguments: &[],
         drive: terminal,
@@ -99,6 +108,29 @@ fn terminal(run: Run) {
     }
     screen.wait_until("the turn has ended", has_ended);
     leave(&mut screen);
+}
+
+/// Sends the prompt, and says no to every request.
+fn over_http(run: Run) {
+    let server = HttpServer::start(run);
+    let session = server.session();
+    server.say(&session, "go");
+    let path = format!("/api/sessions/{session}");
+    let has_ended = eventually(PATIENCE, || {
+        let state = server.get(&format!("{path}/state"));
+        for question in state["questions"].as_array().into_iter().flatten() {
+            let call = question["call"].as_str().unwrap();
+            server.request("POST", &format!("{path}/replies/{call}"), "{\"answer\":\"no\"}");
+        }
+        let entries = state["entries"].as_array().unwrap();
+        let ends = ["final", "failed", "canceled"];
+        entries
+            .iter()
+            .any(|entry| ends.contains(&entry["type"].as_str().unwrap()))
+    });
+    assert!(has_ended, "the turn does not end");
+    server.running.terminate();
+    server.running.output();
 }
 
 /// Settings that open every guard.

@@ -93,7 +93,10 @@ pub(crate) async fn content(
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
     if !kind.starts_with("image/") {
-        headers.insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
+        headers.insert(
+            header::CONTENT_DISPOSITION,
+            HeaderValue::from_static("attachment"),
+        );
     }
     Ok(response)
 }
@@ -146,7 +149,10 @@ impl Uploads {
     /// Returns an image. It stays, because the message may be sent again.
     pub(crate) fn get(&self, id: &str) -> Option<Binary> {
         let waiting = lock(&self.0);
-        waiting.iter().find(|(known, _)| known == id).map(|(_, image)| image.clone())
+        waiting
+            .iter()
+            .find(|(known, _)| known == id)
+            .map(|(_, image)| image.clone())
     }
 }
 
@@ -156,7 +162,10 @@ pub(crate) async fn upload(
 ) -> Result<(StatusCode, Json<Uploaded>), Problem> {
     let bytes = base64_start(&upload.data).ok_or_else(|| Problem::field("data", "not base64"))?;
     let Some(mime) = image_kind(&bytes) else {
-        return Err(Problem::field("data", "not an image: PNG, JPEG, GIF and WebP can be sent"));
+        return Err(Problem::field(
+            "data",
+            "not an image: PNG, JPEG, GIF and WebP can be sent",
+        ));
     };
     let name = upload.name.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().filter(|sign| !sign.is_control()).take(200).collect();

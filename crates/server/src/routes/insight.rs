@@ -68,7 +68,12 @@ pub(crate) async fn cost(
         Some("session") => SpentBy::Session,
         Some("cause") => SpentBy::Cause,
         Some("day") => SpentBy::Day,
-        Some(other) => return Err(Problem::field("by", format!("`{other}`: session, model, cause or day"))),
+        Some(other) => {
+            return Err(Problem::field(
+                "by",
+                format!("`{other}`: session, model, cause or day"),
+            ));
+        }
     };
     let spent = app.ports.store.spent(Some(&id), by).await?;
     let total_usd = spent.iter().map(|spent| spent.cost_usd).sum();
@@ -158,7 +163,11 @@ pub(crate) async fn questions(State(app): State<Shared>) -> Result<Json<Question
         let title = info.label.title.clone().or_else(|| info.label.name.clone());
         for question in app.coarse.questions(&info).await {
             let (session, title) = (info.id.clone(), title.clone());
-            questions.push(Asked { session, title, question });
+            questions.push(Asked {
+                session,
+                title,
+                question,
+            });
         }
     }
     Ok(Json(Questions { questions }))

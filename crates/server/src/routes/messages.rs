@@ -161,7 +161,10 @@ pub(crate) async fn reply(
                 return Err(Problem::field("answer", "this is a question: it needs a `text`"));
             }
             (UserReply::Text(_), None) => {
-                return Err(Problem::field("text", "this is a permission request: it needs an `answer`"));
+                return Err(Problem::field(
+                    "text",
+                    "this is a permission request: it needs an `answer`",
+                ));
             }
             _ => {}
         }
@@ -177,7 +180,10 @@ pub(crate) async fn reply(
     }
     answers.remember(&id, &call, &who.name);
     if let Some(hub) = app.hubs.known(&id) {
-        hub.tell(&event("answered", &json!({ "session": id, "call": call, "by": who.name })));
+        hub.tell(&event(
+            "answered",
+            &json!({ "session": id, "call": call, "by": who.name }),
+        ));
     }
     Ok(StatusCode::NO_CONTENT)
 }
@@ -326,7 +332,9 @@ pub(crate) async fn run(app: &Shared, id: &SessionId, line: &str) -> Result<Comm
     let reply = app.ports.backend.command(id, line).await;
     let reply = reply.map_err(|error| match error {
         // The name of a session in an argument, not the session of the path.
-        ClientError::Unknown(other) if other != *id => Problem::field("line", format!("there is no session {other}")),
+        ClientError::Unknown(other) if other != *id => {
+            Problem::field("line", format!("there is no session {other}"))
+        }
         error => error.into(),
     })?;
     Ok(CommandAnswer {

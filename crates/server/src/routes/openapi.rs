@@ -74,14 +74,21 @@ pub(crate) fn document() -> Value {
 }
 
 fn operation_id(route: &Route) -> String {
-    let words = route.path.split(['/', '{', '}', '.']).filter(|word| !word.is_empty());
+    let words = route
+        .path
+        .split(['/', '{', '}', '.'])
+        .filter(|word| !word.is_empty());
     let words: Vec<&str> = words.filter(|word| *word != "api").collect();
     format!("{}_{}", route.method.as_str().to_lowercase(), words.join("_"))
 }
 
 fn parameters(route: &Route) -> Vec<Value> {
-    let path = route.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
-    let path = path.map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
+    let path = route
+        .path
+        .split('/')
+        .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    let path = path
+        .map(|name| json!({ "name": name, "in": "path", "required": true, "schema": { "type": "string" } }));
     let query = route.query.iter().map(|(name, help)| {
         json!({ "name": name, "in": "query", "description": help, "schema": { "type": "string" } })
     });
@@ -101,7 +108,10 @@ mod tests {
             std::fs::write(path, &text).unwrap();
         }
         let published = std::fs::read_to_string(path).unwrap();
-        assert!(published == text, "docs/openapi.json differs: run with UPDATE_DOCS=1");
+        assert!(
+            published == text,
+            "docs/openapi.json differs: run with UPDATE_DOCS=1"
+        );
         let document = document();
         let routes = all();
         for route in &routes {

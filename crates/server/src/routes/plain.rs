@@ -19,7 +19,11 @@ pub(crate) async fn plain(State(app): State<Shared>, Path(id): Path<SessionId>) 
     let info = app.info(&id).await?;
     let entries = windlass_core::log::record(&*app.ports.store, &id).await?;
     let label = &info.label;
-    let title = label.title.as_deref().or(label.name.as_deref()).unwrap_or("Session");
+    let title = label
+        .title
+        .as_deref()
+        .or(label.name.as_deref())
+        .unwrap_or("Session");
     let title = escaped(title);
     let place = escaped(&info.place);
     let body = transcript(&entries);
@@ -29,7 +33,9 @@ pub(crate) async fn plain(State(app): State<Shared>, Path(id): Path<SessionId>) 
     );
     let mut response = Html(page).into_response();
     let policy = HeaderValue::from_static(POLICY);
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    response
+        .headers_mut()
+        .insert(header::CONTENT_SECURITY_POLICY, policy);
     Ok(response)
 }
 
@@ -48,10 +54,18 @@ fn transcript(entries: &[Entry]) -> String {
                 });
                 section(&mut page, "Windlass", &texts.collect::<Vec<_>>().join("\n\n"));
             }
-            Event::StepStart { title, .. } => page.push_str(&format!("<h3><bdi>{}</bdi></h3>\n", escaped(title))),
-            Event::ToolResult { content, is_error, .. } => {
+            Event::StepStart { title, .. } => {
+                page.push_str(&format!("<h3><bdi>{}</bdi></h3>\n", escaped(title)))
+            }
+            Event::ToolResult {
+                content, is_error, ..
+            } => {
                 let text: String = content.chars().take(OUTPUT).collect();
-                let cut = if text.len() < content.len() { "\n[… cut …]" } else { "" };
+                let cut = if text.len() < content.len() {
+                    "\n[… cut …]"
+                } else {
+                    ""
+                };
                 let state = if *is_error { "<p>Failed:</p>\n" } else { "" };
                 page.push_str(&format!("{state}<pre>{}{cut}</pre>\n", escaped(&text)));
             }

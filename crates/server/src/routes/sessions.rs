@@ -114,6 +114,7 @@ pub(crate) async fn begin(
     }
     let place = || match &body.place {
         None => Ok(app.place.clone()),
+        Some(place) if place.is_empty() => Ok(app.place.clone()),
         Some(place) if place.starts_with('/') => Ok(place.clone()),
         Some(place) => Err(Problem::field(
             "place",
@@ -147,7 +148,12 @@ pub(crate) async fn begin(
             parent: None,
         }
     };
-    if let Begin::New { place, .. } | Begin::Keyed { place, .. } | Begin::Fork { place: Some(place), .. } = &begin {
+    if let Begin::New { place, .. }
+    | Begin::Keyed { place, .. }
+    | Begin::Fork {
+        place: Some(place), ..
+    } = &begin
+    {
         let checked = app.ports.files.check(place).await;
         checked.map_err(|why| Problem::field("place", why))?;
     }
