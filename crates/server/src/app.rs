@@ -15,9 +15,11 @@ use crate::checks::Failures;
 use crate::coarse::Coarse;
 use crate::credentials::Credentials;
 use crate::hub::Hubs;
+use crate::metrics::Metrics;
 use crate::questions::Answers;
 use crate::routes::Uploads;
 use crate::sends::Sends;
+use crate::server::ServerConfig;
 
 /// Everything the server needs from the program.
 #[derive(Clone)]
@@ -54,20 +56,16 @@ pub trait Files: Send + Sync {
 /// The server's state.
 pub(crate) struct App {
     pub(crate) ports: ServerPorts,
+    pub(crate) config: ServerConfig,
     pub(crate) access: Access,
-    /// Folder of new sessions that name none.
-    pub(crate) place: String,
-    pub(crate) version: &'static str,
-    /// True if the routes of OpenAI's wire format are on.
-    pub(crate) has_openai: bool,
     /// Identifies this run of the server.
     pub(crate) epoch: String,
     pub(crate) credentials: Credentials,
     pub(crate) failures: Failures,
-    pub(crate) hubs: Hubs,
+    pub(crate) hubs: Arc<Hubs>,
     pub(crate) coarse: Arc<Coarse>,
     pub(crate) inputs: Inputs,
-    pub(crate) uploads: Uploads,
+    pub(crate) metrics: Metrics,
     /// Cancelled when the server stops.
     pub(crate) stop: CancellationToken,
 }
@@ -78,6 +76,7 @@ pub(crate) struct Inputs {
     pub(crate) sends: Sends,
     pub(crate) answers: Answers,
     pub(crate) carried: Arc<Carried>,
+    pub(crate) uploads: Uploads,
 }
 
 /// The state as handlers get it.

@@ -55,6 +55,7 @@ pub(crate) async fn outer(State(app): State<Shared>, request: Request, next: Nex
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
+    app.metrics.answered(response.status());
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         let name = HeaderName::from_static(name);

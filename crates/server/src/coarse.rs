@@ -14,7 +14,8 @@ use tokio::sync::Notify;
 use windlass_api::{Backend, Find, SessionId, SessionInfo, SessionStatus};
 use windlass_core::log::Store;
 
-use crate::app::lock;
+use crate::app::{ServerPorts, lock};
+use crate::hub::Hubs;
 use crate::questions::{OpenQuestion, TAIL, open_questions, without_refused};
 use crate::queue::{Kind, Queue, SharedQueue, event};
 
@@ -31,6 +32,8 @@ pub(crate) struct SessionRow {
     /// The session.
     #[serde(flatten)]
     pub(crate) info: SessionInfo,
+    /// True if a turn runs.
+    pub(crate) is_busy: bool,
     /// Number of questions and permission requests that wait for a person.
     pub(crate) asks: usize,
 }
@@ -39,6 +42,7 @@ pub(crate) struct SessionRow {
 pub(crate) struct Coarse {
     backend: Arc<dyn Backend>,
     store: Arc<dyn Store>,
+    hubs: Arc<Hubs>,
     changed: Arc<Notify>,
     state: Mutex<State>,
 }
@@ -50,10 +54,11 @@ struct State {
 }
 
 impl Coarse {
-    pub(crate) fn new(backend: Arc<dyn Backend>, store: Arc<dyn Store>, changed: Arc<Notify>) -> Self {
+    pub(crate) fn new(ports: &ServerPorts, hubs: Arc<Hubs>, changed: Arc<Notify>) -> Self {
         Self {
-            backend,
-            store,
+            backend: Arc::clone(&ports.backend),
+            store: Arc::clone(&ports.store),
+            hubs,
             changed,
             state: Mutex::default(),
         }
@@ -72,8 +77,15 @@ impl Coarse {
     pub(crate) async fn row(&self, info: SessionInfo) -> SessionRow {
         SessionRow {
             asks: self.questions(&info).await.len(),
+            is_busy: self.is_busy(&info),
             info,
         }
+    }
+
+    /// Returns true if a turn runs here, or was running in another process when it was last heard of.
+    fn is_busy(&self, info: &SessionInfo) -> bool {
+        let known = self.hubs.is_busy(&info.id);
+        known.unwrap_or(info.standing == SessionStatus::Working)
     }
 
     /// Returns the open questions of a session.
@@ -122,7 +134,10 @@ impl Coarse {
                 .and_then(|known| known.get(&info.id))
                 .filter(|row| row.info == info);
             let row = match same {
-                Some(row) => row.clone(),
+                Some(row) => SessionRow {
+                    is_busy: self.is_busy(&info),
+                    ..row.clone()
+                },
                 None => self.row(info).await,
             };
             rows.insert(row.info.id.clone(), row);

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::Notify;
-use windlass_api::{Backend, ClientError, Envelope, Event, EventStream, SessionEvent, SessionId};
+use windlass_api::{Backend, ClientError, Envelope, Event, EventStream, SessionEvent, SessionId, Waiting};
 
 pub(crate) use self::partial::Partial;
 use crate::app::{BySession, lock};
@@ -78,6 +78,24 @@ impl Hubs {
         Ok(hub)
     }
 
+    /// Returns the number of sessions that are watched.
+    pub(crate) fn count(&self) -> usize {
+        lock(&self.hubs).len()
+    }
+
+    /// Returns the number of sessions that run a turn which does not wait for a person.
+    pub(crate) fn count_busy(&self) -> usize {
+        let hubs = lock(&self.hubs);
+        hubs.values().filter(|hub| hub.is_working()).count()
+    }
+
+    /// Returns true if a watched session runs a turn; `None` if it is not watched.
+    pub(crate) fn is_busy(&self, session: &SessionId) -> Option<bool> {
+        let hub = self.known(session)?;
+        let is_busy = lock(&hub.state).is_busy;
+        Some(is_busy)
+    }
+
     /// Returns the hub of a session, if it is watched.
     pub(crate) fn known(&self, session: &SessionId) -> Option<Arc<Hub>> {
         lock(&self.hubs).get(session).cloned()
@@ -100,6 +118,8 @@ struct HubState {
     ahead: BTreeMap<u64, Bytes>,
     partial: Partial,
     is_busy: bool,
+    /// True if the turn waits for a person.
+    is_asking: bool,
     queues: Vec<Weak<Queue>>,
 }
 
@@ -124,6 +144,7 @@ impl Hub {
                 ahead: BTreeMap::new(),
                 partial: Partial::default(),
                 is_busy: false,
+                is_asking: false,
                 queues: Vec::new(),
             }),
         }
@@ -160,7 +181,13 @@ impl Hub {
         }
         match &envelope.event {
             Event::Start { .. } => state.is_busy = true,
-            event if event.is_terminal() => state.is_busy = false,
+            Event::Waiting(Waiting::PermissionRequest { .. } | Waiting::Question { .. }) => {
+                state.is_asking = true
+            }
+            Event::Waiting(Waiting::PermissionAnswer { .. }) | Event::ToolResult { .. } => {
+                state.is_asking = false
+            }
+            event if event.is_terminal() => (state.is_busy, state.is_asking) = (false, false),
             _ => {}
         }
         if envelope.seq <= state.upto {
@@ -180,6 +207,11 @@ impl Hub {
             state.keep(next.clone());
             state.send(Kind::State, &next);
         }
+    }
+
+    fn is_working(&self) -> bool {
+        let state = lock(&self.state);
+        state.is_busy && !state.is_asking
     }
 
     /// Returns true if nobody watches and nothing runs.

@@ -22,6 +22,7 @@ mod connection;
 mod credentials;
 mod diff;
 mod hub;
+mod metrics;
 mod openai;
 pub mod page;
 mod problem;

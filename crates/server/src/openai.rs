@@ -111,18 +111,18 @@ async fn begin(
             let key = format!("windlass:{who}:openai:dm:{sender}").parse::<SessionKey>();
             Begin::Keyed {
                 key: key.map_err(|error| Problem::field("user", error.to_string()))?,
-                place: app.place.clone(),
+                place: app.config.place.clone(),
             }
         }
         (None, None) => Begin::New {
             id: None,
-            place: app.place.clone(),
+            place: app.config.place.clone(),
             label: Label::default(),
             parent: None,
         },
     };
     if !matches!(begin, Begin::Resume(_)) {
-        let checked = app.ports.files.check(&app.place).await;
+        let checked = app.ports.files.check(&app.config.place).await;
         checked.map_err(|why| Problem::field("session", why))?;
     }
     let session = backend.begin(begin).await?;

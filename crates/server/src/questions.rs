@@ -170,3 +170,7 @@ impl Answers {
         lock(&self.0).by.get(&(session.clone(), call.clone())).cloned()
     }
 }
+
+#[cfg(test)]
+#[path = "questions_tests.rs"]
+mod tests;

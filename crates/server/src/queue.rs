@@ -115,3 +115,54 @@ pub(crate) fn event(name: &str, data: &impl serde::Serialize) -> Bytes {
 
 /// A shared queue.
 pub(crate) type SharedQueue = Arc<Queue>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(queue: &Queue) -> Vec<String> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut read = Vec::new();
+        while let Poll::Ready(Some(frame)) = queue.poll(&mut cx) {
+            read.push(String::from_utf8_lossy(&frame).into_owned());
+        }
+        read
+    }
+
+    /// SRV-2, EVT-5: a reader that falls behind loses live events first and is told how many; state events stay.
+    #[test]
+    fn live_events_are_dropped_first() {
+        let queue = Queue::default();
+        let live = Bytes::from(vec![b'l'; 1 << 10]);
+        let state = Bytes::from(vec![b's'; 1 << 10]);
+        for _ in 0..200 {
+            queue.push(Kind::Live, &live);
+        }
+        for _ in 0..100 {
+            queue.push(Kind::State, &state);
+        }
+        let read = read(&queue);
+        assert_eq!(read.iter().filter(|frame| frame.starts_with('s')).count(), 100);
+        assert_eq!(read.iter().filter(|frame| frame.starts_with('l')).count(), 96);
+        assert!(
+            read.iter()
+                .any(|frame| frame == "event: missed\ndata: {\"live_events\":104}\n\n")
+        );
+    }
+
+    /// SRV-2: a reader that cannot follow the state events gets nothing more but the request to start over, and memory
+    /// stays bounded.
+    #[test]
+    fn a_reader_that_is_lost_starts_over() {
+        let queue = Queue::default();
+        let state = Bytes::from(vec![b's'; 1 << 10]);
+        for _ in 0..10_000 {
+            queue.push(Kind::State, &state);
+        }
+        let read = read(&queue);
+        assert_eq!(read.len(), 1, "{read:?}");
+        assert!(read[0].starts_with("event: resync\n"), "{read:?}");
+        let mut cx = Context::from_waker(Waker::noop());
+        assert_eq!(queue.poll(&mut cx), Poll::Ready(None));
+    }
+}

@@ -123,6 +123,7 @@ pub(crate) fn all() -> Vec<Route> {
         Route { method: Method::POST, path: "/api/uploads", needs: WRITE, help: "Upload an image for a message", body: Some(schema::<files::Upload>), answer: Some(schema::<files::Uploaded>), query: NO_QUERY, status: "201", handler: || post(files::upload).layer(DefaultBodyLimit::max(files::UPLOAD)) },
         Route { method: Method::GET, path: "/api/openapi.json", needs: READ, help: "This description", body: None, answer: None, query: NO_QUERY, status: "200", handler: || get(openapi::openapi) },
         Route { method: Method::GET, path: "/s/{id}/plain", needs: READ, help: "A session as a plain page without scripts", body: None, answer: None, query: NO_QUERY, status: "200", handler: || get(plain::plain) },
+        Route { method: Method::GET, path: "/metrics", needs: READ, help: "Counts in the text format of Prometheus", body: None, answer: None, query: NO_QUERY, status: "200", handler: || get(sign_in::metrics) },
         Route { method: Method::GET, path: "/v1/models", needs: READ, help: "With --openai: the model, as OpenAI lists models", body: None, answer: Some(any), query: NO_QUERY, status: "200", handler: || get(openai_wire::models) },
         Route { method: Method::POST, path: "/v1/chat/completions", needs: WRITE, help: "With --openai: a turn of a session, as OpenAI's Chat Completions", body: Some(any), answer: Some(any), query: &[("progress", "`reasoning` sends reasoning and tools as `reasoning_content`")], status: "200", handler: || post(openai_wire::chat).layer(DefaultBodyLimit::max(files::UPLOAD)) },
     ]
@@ -132,7 +133,7 @@ pub(crate) fn all() -> Vec<Route> {
 pub(crate) fn router(app: &Shared) -> Router<Shared> {
     let mut router = Router::new();
     for route in all() {
-        if route.path.starts_with("/v1/") && !app.has_openai {
+        if route.path.starts_with("/v1/") && !app.config.openai {
             continue;
         }
         let (app, needs) = (Arc::clone(app), route.needs);

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
@@ -18,6 +19,11 @@ use crate::connection;
 use crate::credentials::{CredentialKind, Credentials, NewCredential, Scope};
 use crate::hub::Hubs;
 use crate::routes;
+
+/// Time for running turns to end when the server stops.
+const TURNS: Duration = Duration::from_secs(10);
+/// Time between two looks at them.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Configuration of a server.
 #[derive(Debug, Clone)]
@@ -71,30 +77,25 @@ impl Server {
         let changed = Arc::new(Notify::new());
         let credentials = Credentials::new(Arc::clone(&ports.store) as _, Arc::clone(&ports.clock));
         let inputs = Inputs::default();
+        let hubs = Arc::new(Hubs::new(
+            Arc::clone(&ports.backend),
+            Arc::clone(&changed),
+            Arc::clone(&inputs.carried),
+        ));
         let app = App {
             access: Access {
                 listen,
-                names: config.names,
+                names: config.names.clone(),
                 is_https: config.is_https,
             },
-            place: config.place,
-            version: config.version,
-            has_openai: config.openai,
+            config,
             epoch: uuid::Uuid::now_v7().to_string(),
             credentials,
             failures: Default::default(),
-            hubs: Hubs::new(
-                Arc::clone(&ports.backend),
-                Arc::clone(&changed),
-                Arc::clone(&inputs.carried),
-            ),
-            coarse: Arc::new(Coarse::new(
-                Arc::clone(&ports.backend),
-                Arc::clone(&ports.store),
-                changed,
-            )),
+            coarse: Arc::new(Coarse::new(&ports, Arc::clone(&hubs), changed)),
+            hubs,
             inputs,
-            uploads: Default::default(),
+            metrics: Default::default(),
             stop: CancellationToken::new(),
             ports,
         };
@@ -124,7 +125,8 @@ impl Server {
         Ok(format!("{}/#t={secret}", self.app.access.url()))
     }
 
-    /// Serves until `stop` is cancelled. Event streams are told, and other requests may finish.
+    /// Serves until `stop` is cancelled. Then event streams are told, other requests may finish, and turns that do not
+    /// wait for a person get a moment to end.
     pub async fn run(self, stop: CancellationToken) {
         let app = Arc::clone(&self.app);
         let router = router(&self.app);
@@ -134,6 +136,13 @@ impl Server {
         };
         let serving = connection::serve(self.listener, router, self.app.stop.clone());
         tokio::join!(stopping, serving);
+        let ended = async {
+            while self.app.hubs.count_busy() > 0 {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        // A turn that takes longer is canceled and recorded when the service closes.
+        let _ = tokio::time::timeout(TURNS, ended).await;
     }
 }
 

@@ -673,3 +673,163 @@ fn the_published_document_is_served() {
     let published: Value = serde_json::from_str(&repository_file("docs/openapi.json")).unwrap();
     assert_eq!(server.get("/api/openapi.json"), published);
 }
+
+/// SRV-4: `windlass attach` and `windlass --resume` use a session that the server has open; both and the browser see
+/// the same.
+#[test]
+fn a_terminal_attaches() {
+    let replies = [
+        Reply::text("first answer"),
+        Reply::text("second answer"),
+        Reply::text("third answer"),
+    ];
+    let (sim, workspace, server) = served(replies, &[]);
+    let session = server.session();
+    server.say(&session, "one");
+    server.wait_idle(&session);
+    let url = format!("http://{}", server.addr);
+    let attached = workspace
+        .run(&["attach", &url, "--plain"])
+        .stdin("two\n")
+        .output();
+    assert_eq!(
+        (attached.code, attached.stdout.contains("second answer")),
+        (Some(0), true),
+        "{attached:?}"
+    );
+    let resumed = workspace
+        .run(&["--resume", &session, "--plain"])
+        .stdin("/status\nthree\n")
+        .output();
+    assert_eq!(
+        (resumed.code, resumed.stdout.contains("third answer")),
+        (Some(0), true),
+        "{resumed:?}"
+    );
+    assert_eq!(sim.count(), 3);
+    let state = server.wait_idle(&session);
+    assert!(state["entries"].to_string().contains("three"));
+    // The terminal's own token is gone.
+    let listed = workspace.run(&["token", "list"]).output().stdout;
+    assert!(!listed.contains("terminal"), "{listed}");
+    let link = workspace.run(&["token", "link", "--url", &url]).output().stdout;
+    let other = workspace
+        .run(&["attach", link.trim(), "--plain", "--session", "none"])
+        .stdin("x\n")
+        .output();
+    assert_eq!(other.code, Some(2), "{other:?}");
+    let refused = workspace
+        .run(&["attach", "http://127.0.0.1:9", "--plain"])
+        .stdin("x\n")
+        .output();
+    assert!(refused.stderr.contains("WINDLASS_TOKEN"), "{refused:?}");
+}
+
+/// CMD-2: a command has the same result over HTTP as in a headless run.
+#[test]
+fn commands_are_the_same() {
+    let (_sim, workspace, server) = served([Reply::text("hello")], &[]);
+    let session = server.session();
+    server.say(&session, "hi");
+    server.wait_idle(&session);
+    let path = format!("/api/sessions/{session}/commands");
+    let lines = [
+        "/help",
+        "/help cost",
+        "/tools",
+        "/permissions",
+        "/mode",
+        "/cost",
+        "/checkpoint list",
+        "/nonsense",
+        "/session list",
+    ];
+    let over_http: Vec<(u16, String)> = lines
+        .iter()
+        .map(|line| {
+            let answer = server.request("POST", &path, &json!({ "line": line }).to_string());
+            let json = answer.json();
+            let text = json["text"]
+                .as_str()
+                .or(json["detail"].as_str())
+                .unwrap()
+                .to_owned();
+            (answer.status, text)
+        })
+        .collect();
+    let catalog = server.get(&path);
+    assert!(
+        catalog["commands"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|command| command["name"] == "undo")
+    );
+    let completions = server.get(&format!("{path}?complete=/mo"));
+    assert!(
+        completions["completions"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("/mode")),
+        "{completions}"
+    );
+    server.running.terminate();
+    server.running.output();
+    for (line, (status, text)) in lines.iter().zip(over_http) {
+        let headless = workspace.run(&["exec", line, "--resume", &session]).output();
+        assert_eq!(
+            status == 200,
+            headless.code == Some(0),
+            "{line}: {status} {headless:?}"
+        );
+        let shown = if status == 200 {
+            &headless.stdout
+        } else {
+            &headless.stderr
+        };
+        assert!(
+            shown.contains(text.trim()),
+            "{line}\n--- HTTP\n{text}\n--- exec\n{shown}"
+        );
+    }
+}
+
+/// SRV-5: a session answers as an OpenAI server, only if it was asked to.
+#[test]
+fn openai_is_an_option() {
+    let (_sim, workspace, server) = served([], &[]);
+    assert_eq!(server.request("GET", "/v1/models", "").status, 404);
+    server.running.terminate();
+    server.running.output();
+    let server = serve(&workspace, &["--openai"]);
+    assert_eq!(server.get("/v1/models")["data"][0]["id"], "windlass");
+    assert_eq!(http(&server.addr, "GET", "/v1/models", &[], "").status, 401);
+}
+
+/// SRV-5: nobody can be asked, so a call that needs approval is refused, and the answer says so.
+#[test]
+fn openai_answers_say_what_was_refused() {
+    let (_sim, workspace, server) = served([write("a.txt")], &["--mode", "ask", "--openai"]);
+    let ask = json!({ "model": "windlass", "messages": [{ "role": "user", "content": "go" }] });
+    let answer = server.post("/v1/chat/completions", &ask);
+    let text = answer["choices"][0]["message"]["content"].as_str().unwrap();
+    assert!(
+        text.contains("Refused") && text.contains("write_file a.txt"),
+        "{text}"
+    );
+    assert!(!workspace.has("a.txt"));
+}
+
+/// SRV-6: counts are there for Prometheus.
+#[test]
+fn metrics_count() {
+    let (_sim, _workspace, server) = served([], &[]);
+    let stream = server.events("/api/events");
+    http(&server.addr, "GET", "/api/sessions", &[], "");
+    let text = server.request("GET", "/metrics", "").body;
+    assert!(
+        text.contains("windlass_event_streams 1\n") && text.contains("windlass_http_refused_total 1\n"),
+        "{text}"
+    );
+    drop(stream);
+}

@@ -38,7 +38,11 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         let mut reader = serde_json::Deserializer::from_slice(text);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
             let field = error.path().to_string();
-            let field = if field == "." { "body".to_owned() } else { field };
+            let field = if matches!(field.as_str(), "." | "?") {
+                "body".to_owned()
+            } else {
+                field
+            };
             Problem::field(field, error.into_inner().to_string())
         })?;
         reader

@@ -128,6 +128,7 @@ async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &str) -> Resul
     if with_list {
         app.coarse.join(&queue);
     }
+    app.metrics.opened();
     let events = Events {
         app: Arc::clone(app),
         queue,
@@ -260,6 +261,12 @@ impl Events {
             // Registers for the next tick.
             let _ = self.credential.poll_tick(cx);
         }
+    }
+}
+
+impl Drop for Events {
+    fn drop(&mut self) {
+        self.app.metrics.closed();
     }
 }
 

@@ -46,7 +46,7 @@ impl App {
     async fn place(&self, session: Option<&SessionId>) -> Result<String, Problem> {
         match session {
             Some(session) => Ok(self.info(session).await?.place),
-            None => Ok(self.place.clone()),
+            None => Ok(self.config.place.clone()),
         }
     }
 }
@@ -169,7 +169,7 @@ pub(crate) async fn upload(
     };
     let name = upload.name.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().filter(|sign| !sign.is_control()).take(200).collect();
-    let id = app.uploads.add(Binary {
+    let id = app.inputs.uploads.add(Binary {
         path: name,
         mime: mime.to_owned(),
         data: upload.data,

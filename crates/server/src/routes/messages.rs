@@ -57,7 +57,7 @@ pub(crate) async fn send(
     let text = message.text.into_iter().map(Part::text);
     let mut parts: Vec<Part> = text.chain(message.parts).collect();
     for (place, upload) in message.uploads.iter().enumerate() {
-        let image = app.uploads.get(upload);
+        let image = app.inputs.uploads.get(upload);
         let missing = || Problem::field(format!("uploads[{place}]"), "no such upload: send it again");
         parts.push(Part::Binary(image.ok_or_else(missing)?));
     }

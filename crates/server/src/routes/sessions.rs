@@ -113,8 +113,8 @@ pub(crate) async fn begin(
         }
     }
     let place = || match &body.place {
-        None => Ok(app.place.clone()),
-        Some(place) if place.is_empty() => Ok(app.place.clone()),
+        None => Ok(app.config.place.clone()),
+        Some(place) if place.is_empty() => Ok(app.config.place.clone()),
         Some(place) if place.starts_with('/') => Ok(place.clone()),
         Some(place) => Err(Problem::field(
             "place",

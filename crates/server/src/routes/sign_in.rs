@@ -22,8 +22,13 @@ pub(crate) struct Health {
 
 pub(crate) async fn health(State(app): State<Shared>) -> Json<Health> {
     Json(Health {
-        version: app.version.to_owned(),
+        version: app.config.version.to_owned(),
     })
+}
+
+/// Counts for Prometheus.
+pub(crate) async fn metrics(State(app): State<Shared>) -> String {
+    app.metrics.text(app.hubs.count(), app.hubs.count_busy())
 }
 
 /// A sign-in.
