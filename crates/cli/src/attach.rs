@@ -176,7 +176,9 @@ struct Front<'a> {
 impl Front<'_> {
     /// Runs the terminal on the session that the options name.
     async fn run_chosen(&self, url: &str, login: Login, options: &AttachOptions) -> Result<Exit, Problem> {
-        let remote = RemoteBackend::connect(url, login).await.map_err(not_begun)?;
+        let remote = RemoteBackend::connect(url, login, Arc::new(SystemClock::default()))
+            .await
+            .map_err(not_begun)?;
         let find = Find {
             words: options.session.clone().unwrap_or_default(),
             place: None,
@@ -211,7 +213,9 @@ impl Front<'_> {
     }
 
     async fn run(&self, url: &str, login: Login, begin: Begin) -> Result<Exit, Problem> {
-        let remote = RemoteBackend::connect(url, login).await.map_err(not_begun)?;
+        let remote = RemoteBackend::connect(url, login, Arc::new(SystemClock::default()))
+            .await
+            .map_err(not_begun)?;
         self.run_on(remote, begin).await
     }
 

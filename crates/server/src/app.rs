@@ -70,7 +70,7 @@ pub(crate) struct App {
     pub(crate) stop: CancellationToken,
 }
 
-/// What clients sent.
+/// Input of clients.
 #[derive(Default)]
 pub(crate) struct Inputs {
     pub(crate) sends: Sends,

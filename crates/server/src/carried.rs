@@ -4,12 +4,12 @@
 //! about again, the answer that a person gave to it is used: the same tool with the same effect, and nothing else.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Mutex;
 use std::time::Duration;
 
-use windlass_api::{Answer, Backend, CallId, Envelope, Event, SessionId, UserReply, Waiting};
+use windlass_api::{Answer, CallId, Envelope, Event, SessionId, UserReply, Waiting};
 
-use crate::app::lock;
+use crate::app::{ServerPorts, lock};
 use crate::questions::OpenQuestion;
 
 /// Attempts to pass on an answer: the call may not wait yet when its request is seen.
@@ -80,7 +80,7 @@ impl Carried {
     }
 
     /// Answers a request that a person has answered before.
-    pub(crate) fn hear(&self, backend: &Arc<dyn Backend>, envelope: &Envelope) {
+    pub(crate) fn hear(&self, ports: &ServerPorts, envelope: &Envelope) {
         let session = &envelope.session;
         if envelope.event.is_terminal() {
             lock(&self.0).remove(session);
@@ -97,19 +97,19 @@ impl Carried {
             return;
         };
         drop(carried);
-        reply_soon(backend, session, call, UserReply::Permission(answer));
+        reply_soon(ports, session, call, UserReply::Permission(answer));
     }
 }
 
 /// Answers a call as soon as it waits for the answer.
-pub(crate) fn reply_soon(backend: &Arc<dyn Backend>, session: &SessionId, call: &CallId, reply: UserReply) {
-    let (backend, session, call) = (Arc::clone(backend), session.clone(), call.clone());
+pub(crate) fn reply_soon(ports: &ServerPorts, session: &SessionId, call: &CallId, reply: UserReply) {
+    let (ports, session, call) = (ports.clone(), session.clone(), call.clone());
     tokio::spawn(async move {
         for _ in 0..ATTEMPTS {
-            if backend.reply(&session, &call, reply.clone()).await {
+            if ports.backend.reply(&session, &call, reply.clone()).await {
                 return;
             }
-            tokio::time::sleep(BETWEEN).await;
+            ports.clock.sleep(BETWEEN).await;
         }
     });
 }

@@ -15,6 +15,8 @@ use windlass_api::{
     SessionId, SessionInfo, Submission, UserReply, Wait,
 };
 
+use windlass_core::clock::Clock;
+
 use self::events::{follow, turn};
 
 /// Entries of one request.
@@ -37,6 +39,7 @@ pub struct RemoteBackend {
     http: reqwest::Client,
     /// Address without a slash at its end.
     url: Arc<str>,
+    clock: Arc<dyn Clock>,
     /// Header that carries the credential, and its value.
     credential: Arc<(&'static str, String)>,
 }
@@ -46,7 +49,7 @@ impl RemoteBackend {
     ///
     /// # Errors
     /// When the server cannot be reached, or refuses the credential; the message says which check failed.
-    pub async fn connect(url: &str, login: Login) -> Result<Self, ClientError> {
+    pub async fn connect(url: &str, login: Login, clock: Arc<dyn Clock>) -> Result<Self, ClientError> {
         let built = reqwest::Client::builder()
             .no_proxy()
             .connect_timeout(std::time::Duration::from_secs(10))
@@ -54,6 +57,7 @@ impl RemoteBackend {
         let mut remote = Self {
             http: built.map_err(|error| ClientError::Setup(error.to_string()))?,
             url: url.trim_end_matches('/').into(),
+            clock,
             credential: Arc::new(("authorization", String::new())),
         };
         match login {

@@ -11,8 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Notify;
-use windlass_api::{Backend, Find, SessionId, SessionInfo, SessionStatus};
-use windlass_core::log::Store;
+use windlass_api::{Find, SessionId, SessionInfo, SessionStatus};
 
 use crate::app::{ServerPorts, lock};
 use crate::hub::Hubs;
@@ -40,8 +39,7 @@ pub(crate) struct SessionRow {
 
 /// Connections that follow the list.
 pub(crate) struct Coarse {
-    backend: Arc<dyn Backend>,
-    store: Arc<dyn Store>,
+    ports: ServerPorts,
     hubs: Arc<Hubs>,
     changed: Arc<Notify>,
     state: Mutex<State>,
@@ -54,10 +52,9 @@ struct State {
 }
 
 impl Coarse {
-    pub(crate) fn new(ports: &ServerPorts, hubs: Arc<Hubs>, changed: Arc<Notify>) -> Self {
+    pub(crate) fn new(ports: ServerPorts, hubs: Arc<Hubs>, changed: Arc<Notify>) -> Self {
         Self {
-            backend: Arc::clone(&ports.backend),
-            store: Arc::clone(&ports.store),
+            ports,
             hubs,
             changed,
             state: Mutex::default(),
@@ -94,8 +91,13 @@ impl Coarse {
         if info.standing == SessionStatus::New {
             return Vec::new();
         }
-        let tail = self.backend.tail(&info.id, None, TAIL).await.unwrap_or_default();
-        without_refused(&*self.store, &info.id, open_questions(&tail)).await
+        let tail = self
+            .ports
+            .backend
+            .tail(&info.id, None, TAIL)
+            .await
+            .unwrap_or_default();
+        without_refused(&*self.ports.store, &info.id, open_questions(&tail)).await
     }
 
     async fn look(self: Arc<Self>) {
@@ -106,10 +108,10 @@ impl Coarse {
                 self.tell(known, &rows);
             }
             known = Some(rows);
-            tokio::time::sleep(LEAST).await;
+            self.ports.clock.sleep(LEAST).await;
             tokio::select! {
                 () = self.changed.notified() => {}
-                () = tokio::time::sleep(LOOK) => {}
+                () = self.ports.clock.sleep(LOOK) => {}
             }
             let mut state = lock(&self.state);
             state.queues.retain(|queue| queue.strong_count() > 0);
@@ -125,7 +127,7 @@ impl Coarse {
             limit: MOST,
             ..Find::default()
         };
-        let Ok(sessions) = self.backend.sessions(&find).await else {
+        let Ok(sessions) = self.ports.backend.sessions(&find).await else {
             return known.cloned().unwrap_or_default();
         };
         let mut rows = HashMap::with_capacity(sessions.len());

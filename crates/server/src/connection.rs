@@ -16,6 +16,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
+use windlass_core::clock::Clock;
 
 use crate::checks::Peer;
 
@@ -71,7 +72,7 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Serves connections until `stop`, and then waits for the open ones for a moment.
-pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+pub(crate) async fn serve(listener: TcpListener, router: Router, clock: &dyn Clock, stop: CancellationToken) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let connections = TaskTracker::new();
     let mut strangers = Strangers::default();
@@ -102,7 +103,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
                 };
                 connections.spawn(connection.run(stream, permit));
             }
-            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+            Err(_) => clock.sleep(ACCEPT_AGAIN).await,
         }
     }
     drop(listener);

@@ -68,7 +68,7 @@ pub struct Credential {
     pub kind: CredentialKind,
     /// Name for people.
     pub name: String,
-    /// What it allows.
+    /// Its permissions.
     pub scopes: Vec<Scope>,
     /// Time of creation, in milliseconds since 1970.
     pub created_at: Timestamp,
@@ -90,7 +90,7 @@ pub struct NewCredential {
     pub kind: CredentialKind,
     /// Name for people.
     pub name: String,
-    /// What it allows.
+    /// Its permissions.
     pub scopes: Vec<Scope>,
     /// Time it works, in milliseconds; the default of its kind if `None`.
     pub term: Option<u64>,

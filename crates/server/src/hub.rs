@@ -13,10 +13,10 @@ use bytes::Bytes;
 use futures_util::StreamExt;
 use serde_json::json;
 use tokio::sync::Notify;
-use windlass_api::{Backend, ClientError, Envelope, Event, EventStream, SessionEvent, SessionId, Waiting};
+use windlass_api::{ClientError, Envelope, Event, EventStream, SessionEvent, SessionId, Waiting};
 
 pub(crate) use self::partial::Partial;
-use crate::app::{BySession, lock};
+use crate::app::{BySession, ServerPorts, lock};
 use crate::carried::Carried;
 use crate::queue::{Kind, Queue, SharedQueue, event};
 
@@ -32,7 +32,7 @@ const AGAIN: Duration = Duration::from_secs(1);
 
 /// The hubs of watched sessions.
 pub(crate) struct Hubs {
-    backend: Arc<dyn Backend>,
+    ports: ServerPorts,
     hubs: Arc<BySession<Arc<Hub>>>,
     /// Told when a session changed in a way that a list of sessions shows.
     changed: Arc<Notify>,
@@ -40,10 +40,10 @@ pub(crate) struct Hubs {
 }
 
 impl Hubs {
-    pub(crate) fn new(backend: Arc<dyn Backend>, changed: Arc<Notify>, carried: Arc<Carried>) -> Self {
+    pub(crate) fn new(ports: ServerPorts, changed: Arc<Notify>, carried: Arc<Carried>) -> Self {
         Self {
             carried,
-            backend,
+            ports,
             hubs: Arc::new(Mutex::new(HashMap::new())),
             changed,
         }
@@ -57,10 +57,10 @@ impl Hubs {
         if let Some(hub) = lock(&self.hubs).get(session) {
             return Ok(Arc::clone(hub));
         }
-        let last = self.backend.tail(session, None, 1).await?;
+        let last = self.ports.backend.tail(session, None, 1).await?;
         let last = last.last().map_or(0, |entry| entry.seq);
         // Followed before the hub is known, so that it misses nothing.
-        let events = self.backend.subscribe(session, last).await?;
+        let events = self.ports.backend.subscribe(session, last).await?;
         let mut hubs = lock(&self.hubs);
         if let Some(hub) = hubs.get(session) {
             return Ok(Arc::clone(hub));
@@ -70,7 +70,7 @@ impl Hubs {
         let reader = HubReader {
             hub: Arc::clone(&hub),
             hubs: Arc::clone(&self.hubs),
-            backend: Arc::clone(&self.backend),
+            ports: self.ports.clone(),
             changed: Arc::clone(&self.changed),
             carried: Arc::clone(&self.carried),
         };
@@ -123,13 +123,13 @@ struct HubState {
     queues: Vec<Weak<Queue>>,
 }
 
-/// What a connection that joins has to send first.
+/// Content that a connection sends first.
 pub(crate) struct Joined {
     /// Number of the last state event so far.
     pub(crate) upto: u64,
     /// The last state events, without gaps up to `upto`.
     pub(crate) recent: Vec<(u64, Bytes)>,
-    /// What is being written right now.
+    /// The reply and the outputs that are being received.
     pub(crate) partial: Partial,
 }
 
@@ -182,10 +182,10 @@ impl Hub {
         match &envelope.event {
             Event::Start { .. } => state.is_busy = true,
             Event::Waiting(Waiting::PermissionRequest { .. } | Waiting::Question { .. }) => {
-                state.is_asking = true
+                state.is_asking = true;
             }
             Event::Waiting(Waiting::PermissionAnswer { .. }) | Event::ToolResult { .. } => {
-                state.is_asking = false
+                state.is_asking = false;
             }
             event if event.is_terminal() => (state.is_busy, state.is_asking) = (false, false),
             _ => {}
@@ -249,7 +249,7 @@ impl HubState {
 struct HubReader {
     hub: Arc<Hub>,
     hubs: Arc<BySession<Arc<Hub>>>,
-    backend: Arc<dyn Backend>,
+    ports: ServerPorts,
     changed: Arc<Notify>,
     carried: Arc<Carried>,
 }
@@ -274,7 +274,7 @@ impl HubReader {
 
     fn take(&self, envelope: &Envelope) {
         self.hub.take(envelope);
-        self.carried.hear(&self.backend, envelope);
+        self.carried.hear(&self.ports, envelope);
         let is_telling = matches!(
             envelope.event,
             Event::Start { .. } | Event::Waiting(_) | Event::Session(SessionEvent::Title { .. })
@@ -290,7 +290,7 @@ impl HubReader {
                 return None;
             }
             let (upto, _) = self.hub.now();
-            match self.backend.subscribe(&self.hub.session, upto).await {
+            match self.ports.backend.subscribe(&self.hub.session, upto).await {
                 Ok(events) => return Some(events),
                 Err(ClientError::Unknown(_)) => {
                     let gone = json!({ "session": self.hub.session });
@@ -298,7 +298,7 @@ impl HubReader {
                     lock(&self.hubs).remove(&self.hub.session);
                     return None;
                 }
-                Err(_) => tokio::time::sleep(AGAIN).await,
+                Err(_) => self.ports.clock.sleep(AGAIN).await,
             }
         }
     }

@@ -6,8 +6,6 @@
 mod answer;
 mod request;
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
@@ -57,7 +55,7 @@ pub(crate) async fn chat(
     };
     let turn = match begin(&app, &who.id, &headers, &asked).await {
         Ok((session, events)) => Turn {
-            backend: Arc::clone(&app.ports.backend),
+            ports: app.ports.clone(),
             id: format!("chatcmpl-{}", MessageId::generate()),
             created: app.ports.clock.now().0 / 1000,
             model: asked.model.clone(),

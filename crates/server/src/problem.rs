@@ -14,32 +14,32 @@ pub(crate) struct Problem {
     /// Status code of the answer.
     pub(crate) status: u16,
     /// Short name of the problem, for programs.
-    pub(crate) title: String,
+    pub(crate) title: &'static str,
     /// Description for people.
     pub(crate) detail: String,
     /// Field, query parameter or part of the path that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) field: Option<String>,
+    pub(crate) field: Option<Box<str>>,
     /// Check that refused the request: `peer`, `host`, `origin`, `credential`, `scope`, `content_type`, `header`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) check: Option<String>,
+    pub(crate) check: Option<&'static str>,
     /// Command or change that fixes it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) fix: Option<String>,
-    /// Who answered first, for a question that has been answered.
+    pub(crate) fix: Option<Box<str>>,
+    /// Name of the client that answered first, for a question that has been answered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) by: Option<String>,
+    pub(crate) by: Option<Box<str>>,
     /// The same error for a front end in another process.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<serde_json::Value>")]
-    pub(crate) error: Option<ClientError>,
+    pub(crate) error: Option<Box<ClientError>>,
 }
 
 impl Problem {
-    pub(crate) fn new(status: StatusCode, title: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn new(status: StatusCode, title: &'static str, detail: impl Into<String>) -> Self {
         Self {
             status: status.as_u16(),
-            title: title.to_owned(),
+            title,
             detail: detail.into(),
             field: None,
             check: None,
@@ -50,7 +50,7 @@ impl Problem {
     }
 
     /// A value that cannot be used.
-    pub(crate) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
+    pub(crate) fn field(field: impl Into<Box<str>>, detail: impl Into<String>) -> Self {
         let field = field.into();
         let mut problem = Self::new(StatusCode::BAD_REQUEST, "bad_field", detail);
         problem.field = Some(field);
@@ -61,18 +61,18 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, "not_found", what)
     }
 
-    pub(crate) fn conflict(title: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn conflict(title: &'static str, detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, title, detail)
     }
 
     /// A check that refused the request.
-    pub(crate) fn refused(status: StatusCode, check: &str, detail: impl Into<String>) -> Self {
+    pub(crate) fn refused(status: StatusCode, check: &'static str, detail: impl Into<String>) -> Self {
         let mut problem = Self::new(status, "refused", detail);
-        problem.check = Some(check.to_owned());
+        problem.check = Some(check);
         problem
     }
 
-    pub(crate) fn fixed_by(mut self, fix: impl Into<String>) -> Self {
+    pub(crate) fn fixed_by(mut self, fix: impl Into<Box<str>>) -> Self {
         self.fix = Some(fix.into());
         self
     }
@@ -108,7 +108,7 @@ impl From<ClientError> for Problem {
             ClientError::Setup(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, "setup", detail),
             ClientError::Store(_) => Self::new(StatusCode::INTERNAL_SERVER_ERROR, "store", detail),
         };
-        problem.error = Some(error);
+        problem.error = Some(Box::new(error));
         problem
     }
 }

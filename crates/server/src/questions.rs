@@ -142,7 +142,7 @@ pub(crate) fn was_asked(entries: &[Entry], call: &CallId) -> bool {
     })
 }
 
-/// Who answered which question. Limited: the newest are remembered.
+/// Clients that answered questions. The newest answers are remembered.
 #[derive(Default)]
 pub(crate) struct Answers(Mutex<Answered>);
 

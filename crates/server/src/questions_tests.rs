@@ -7,14 +7,14 @@ fn entries(events: &[Value]) -> Vec<Entry> {
         let mut event = event.clone();
         event["seq"] = json!(place + 1);
         event["time"] = json!(0);
-        serde_json::from_value(event).unwrap()
+        serde_json::from_str(&event.to_string()).unwrap()
     };
     events.iter().enumerate().map(entry).collect()
 }
 
 fn asks(call: &str) -> Value {
     json!({
-        "type": "permission_request", "call_id": call, "tool": "bash", "category": "execute", "subjects": ["ls"],
+        "type": "permission_request", "call_id": call, "tool": "bash", "category": "write", "subjects": ["ls"],
         "reasons": []
     })
 }

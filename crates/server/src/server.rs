@@ -78,7 +78,7 @@ impl Server {
         let credentials = Credentials::new(Arc::clone(&ports.store) as _, Arc::clone(&ports.clock));
         let inputs = Inputs::default();
         let hubs = Arc::new(Hubs::new(
-            Arc::clone(&ports.backend),
+            ports.clone(),
             Arc::clone(&changed),
             Arc::clone(&inputs.carried),
         ));
@@ -92,7 +92,7 @@ impl Server {
             epoch: uuid::Uuid::now_v7().to_string(),
             credentials,
             failures: Default::default(),
-            coarse: Arc::new(Coarse::new(&ports, Arc::clone(&hubs), changed)),
+            coarse: Arc::new(Coarse::new(ports.clone(), Arc::clone(&hubs), changed)),
             hubs,
             inputs,
             metrics: Default::default(),
@@ -134,11 +134,16 @@ impl Server {
             stop.cancelled().await;
             app.stop.cancel();
         };
-        let serving = connection::serve(self.listener, router, self.app.stop.clone());
+        let serving = connection::serve(
+            self.listener,
+            router,
+            &*self.app.ports.clock,
+            self.app.stop.clone(),
+        );
         tokio::join!(stopping, serving);
         let ended = async {
             while self.app.hubs.count_busy() > 0 {
-                tokio::time::sleep(LOOK).await;
+                self.app.ports.clock.sleep(LOOK).await;
             }
         };
         // A turn that takes longer is canceled and recorded when the service closes.

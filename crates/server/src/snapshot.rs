@@ -33,9 +33,9 @@ pub(crate) struct Snapshot {
     pub(crate) questions: Vec<OpenQuestion>,
     /// Calls that run.
     pub(crate) running: Vec<RunningStep>,
-    /// What is being written right now.
+    /// The reply and the outputs that are being received.
     pub(crate) live: Partial,
-    /// What the turn waits for, outermost first.
+    /// Waits of the turn, outermost first.
     pub(crate) why: Vec<Wait>,
     /// Time of the snapshot, in milliseconds since 1970.
     pub(crate) now: Timestamp,

@@ -89,7 +89,7 @@ impl Follower {
                 Ok(()) => {}
                 Err(ClientError::Setup(_)) if attempts < ATTEMPTS => {
                     attempts += 1;
-                    tokio::time::sleep(AGAIN).await;
+                    self.remote.clock.sleep(AGAIN).await;
                 }
                 Err(_) => return None,
             }

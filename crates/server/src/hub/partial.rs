@@ -1,4 +1,4 @@
-//! What a session is writing right now, put together from its live events.
+//! The reply and the outputs that a session is receiving, put together from its live events.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ impl Partial {
             Event::Retry { discard: true, .. } => self.reply_over(),
             Event::Message { message } if message.role == Role::Assistant => self.reply_over(),
             Event::ToolResult { call_id, .. } | Event::StepComplete { call_id, .. } => {
-                self.call_over(call_id)
+                self.call_over(call_id);
             }
             event if event.is_terminal() => *self = Self::default(),
             _ => {}

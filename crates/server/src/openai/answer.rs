@@ -15,11 +15,12 @@ use windlass_api::{
     Waiting,
 };
 
+use crate::app::ServerPorts;
 use crate::carried::reply_soon;
 
 /// A turn and its client.
 pub(super) struct Turn {
-    pub(super) backend: Arc<dyn Backend>,
+    pub(super) ports: ServerPorts,
     pub(super) id: String,
     pub(super) created: u64,
     pub(super) model: String,
@@ -46,7 +47,7 @@ impl Drop for Leaving {
     }
 }
 
-/// What is known of the answer so far.
+/// The answer so far.
 #[derive(Default)]
 struct Heard {
     usage: Usage,
@@ -56,7 +57,7 @@ struct Heard {
 
 impl Heard {
     /// Applies an event. A question is answered with no.
-    fn apply(&mut self, turn: (&Arc<dyn Backend>, &SessionId), event: &Event) {
+    fn apply(&mut self, turn: (&ServerPorts, &SessionId), event: &Event) {
         match event {
             Event::Usage { usage, .. } => {
                 self.usage.input += usage.input;
@@ -118,13 +119,13 @@ impl Heard {
 /// Waits for the end of the turn.
 pub(super) async fn whole(mut turn: Turn) -> Value {
     let mut leaving = Leaving {
-        backend: Arc::clone(&turn.backend),
+        backend: Arc::clone(&turn.ports.backend),
         session: turn.session.clone(),
         is_over: turn.is_detached,
     };
     let mut heard = Heard::default();
     while let Some(envelope) = turn.events.next().await {
-        heard.apply((&turn.backend, &turn.session), &envelope.event);
+        heard.apply((&turn.ports, &turn.session), &envelope.event);
     }
     leaving.is_over = true;
     let (text, reason) = heard.end.clone().unwrap_or_default();
@@ -169,7 +170,7 @@ struct Streaming {
 fn chunks(turn: Turn, with_usage: bool) -> impl Stream<Item = Bytes> {
     let mut streaming = Streaming {
         leaving: Leaving {
-            backend: Arc::clone(&turn.backend),
+            backend: Arc::clone(&turn.ports.backend),
             session: turn.session.clone(),
             is_over: turn.is_detached,
         },
@@ -200,7 +201,7 @@ impl Streaming {
 
     fn take(&mut self, envelope: &Envelope) {
         self.heard
-            .apply((&self.turn.backend, &self.turn.session), &envelope.event);
+            .apply((&self.turn.ports, &self.turn.session), &envelope.event);
         match &envelope.event {
             Event::Delta {
                 kind: DeltaKind::Text,

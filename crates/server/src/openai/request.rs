@@ -16,7 +16,7 @@ const REFUSED: &[(&str, &str)] = &[
     ("logprobs", "there are none"),
 ];
 
-/// What a request asks for.
+/// A request.
 pub(super) struct ChatRequest {
     pub(super) model: String,
     /// Content of the last message.
@@ -144,7 +144,7 @@ mod tests {
                 .extend(more.as_object().unwrap().clone());
             let field = ChatRequest::parse(body.to_string().as_bytes())
                 .err()
-                .and_then(|problem| problem.field);
+                .and_then(|problem| problem.field.map(String::from));
             field.unwrap_or_default()
         };
         let cases = [

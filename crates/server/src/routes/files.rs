@@ -80,7 +80,7 @@ pub(crate) async fn content(
     let read = app.ports.files.read(&place, &query.path, LARGEST).await;
     let content = read.map_err(|why| {
         let mut problem = Problem::new(StatusCode::FORBIDDEN, "not_readable", why);
-        problem.field = Some("path".to_owned());
+        problem.field = Some("path".into());
         problem
     })?;
     // Never as a page: a file of a project is foreign content.
@@ -189,7 +189,7 @@ fn base64_start(text: &str) -> Option<Vec<u8>> {
         _ => None,
     };
     let body = text.trim_end_matches('=');
-    let is_whole = text.len() % 4 == 0 && text.len() - body.len() <= 2;
+    let is_whole = text.len().is_multiple_of(4) && text.len() - body.len() <= 2;
     if !is_whole || !body.bytes().all(|sign| value(sign).is_some()) {
         return None;
     }

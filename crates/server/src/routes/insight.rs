@@ -80,7 +80,7 @@ pub(crate) async fn cost(
     Ok(Json(Cost { spent, total_usd }))
 }
 
-/// What a turn waits for.
+/// Waits of a turn.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Why {
     /// Outermost first: each waits for the next. Empty if no turn runs.

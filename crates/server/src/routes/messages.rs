@@ -212,7 +212,7 @@ async fn continued(
 async fn stale(app: &Shared, session: &SessionId, call: &CallId) -> Result<Problem, Problem> {
     if let Some(by) = app.inputs.answers.by(session, call) {
         let mut problem = Problem::conflict("answered", format!("{by} has answered this already"));
-        problem.by = Some(by);
+        problem.by = Some(by.into());
         return Ok(problem);
     }
     let record = windlass_core::log::record(&*app.ports.store, session).await?;
