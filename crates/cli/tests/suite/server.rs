@@ -8,6 +8,9 @@ use windlass_testkit::{HttpServer, PATIENCE, Signal, SimServer, SseEvents, Works
 
 use super::support::{repository_file, with_replies};
 
+/// Headers of a request.
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// Starts a server on a free port.
@@ -389,7 +392,7 @@ fn checks_refuse_in_order() {
     let cookie = ("Cookie", server.cookie.as_str());
     let evil = ("Origin", "http://evil.example");
     let own = format!("http://{}", server.addr);
-    let cases: &[(&[(&str, &str)], u16, &str)] = &[
+    let cases: &[(Headers<'_>, u16, &str)] = &[
         (&[("Host", "evil.example"), evil], 421, "host"),
         (&[("Host", "evil.example:4747"), cookie], 421, "host"),
         (&[evil, cookie], 403, "origin"),

@@ -55,7 +55,7 @@ fn transcript(entries: &[Entry]) -> String {
                 section(&mut page, "Windlass", &texts.collect::<Vec<_>>().join("\n\n"));
             }
             Event::StepStart { title, .. } => {
-                page.push_str(&format!("<h3><bdi>{}</bdi></h3>\n", escaped(title)))
+                page.push_str(&format!("<h3><bdi>{}</bdi></h3>\n", escaped(title)));
             }
             Event::ToolResult {
                 content, is_error, ..
