@@ -35,6 +35,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::stream::{self, BoxStream};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::approval::{Approval, ApprovalChoice, ApprovalKey, Cleaning, HOLD_MS, Pressed};
@@ -72,10 +73,14 @@ pub struct Submission {
     /// Action if the session is busy.
     #[serde(default)]
     pub on_busy: OnBusy,
+    /// Id of its message; generated if `None`. A sender that repeats a request can tell by it that the first one
+    /// arrived: [`Records::sent`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<MessageId>,
 }
 
 /// Action for an input to a session that runs a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
     /// Refuse the input.
@@ -138,6 +143,7 @@ impl Submission {
             session,
             parts: vec![Part::text(text)],
             on_busy: OnBusy::default(),
+            id: None,
         }
     }
 }

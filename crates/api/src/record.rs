@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_core::checkpoint::{Checkpoint, FileChange};
 use windlass_core::clock::span;
@@ -45,6 +46,14 @@ pub trait Records: Send + Sync {
     /// # Errors
     /// As [`Self::checkpoints`], and when there is no such checkpoint.
     async fn changes(&self, session: &SessionId, number: u64) -> Result<Vec<FileChange>, ClientError>;
+
+    /// SRV-1: returns the number of the entry that recorded a message of the session, by the message's id.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn sent(&self, _session: &SessionId, _message: &MessageId) -> Result<Option<u64>, ClientError> {
+        Ok(None)
+    }
 
     /// SUB-8: returns the sub-agents below a session, by number.
     ///
@@ -113,7 +122,7 @@ pub fn user_messages(entries: &[Entry]) -> Vec<(u64, &Message)> {
 }
 
 /// State of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overview {
     /// The session, with its totals so far.
     pub info: SessionInfo,
@@ -139,7 +148,7 @@ pub struct Overview {
 }
 
 /// Something that a turn waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Kind of wait.
     pub on: WaitOn,
@@ -165,7 +174,7 @@ impl fmt::Display for Wait {
 }
 
 /// Kind of wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitOn {
     /// Answer of a model.

@@ -6,6 +6,7 @@ mod cron;
 mod export;
 mod kept;
 mod lab;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -24,6 +25,8 @@ pub(crate) use self::kept::{
     ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
 };
 pub(crate) use self::lab::{LabCommand, LabContextOptions, LabSummarizer};
+use self::serve::{ATTACH_HELP, SERVE_HELP, TOKEN_HELP};
+pub(crate) use self::serve::{AttachOptions, ServeOptions, TokenCommand, TokenScope};
 use crate::exit::EXIT_CODES;
 use windlass_config::environment::Given;
 
@@ -153,6 +156,18 @@ pub(crate) enum Command {
     Channel {
         #[command(subcommand)]
         command: ChannelCommand,
+    },
+    /// Serve sessions to browsers, phones and programs over HTTP
+    #[command(after_help = SERVE_HELP)]
+    Serve(ServeOptions),
+    /// Use a session of a server in this terminal
+    #[command(after_help = ATTACH_HELP)]
+    Attach(AttachOptions),
+    /// Manage access to the server: tokens, browsers and login links
+    #[command(after_help = TOKEN_HELP)]
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
     },
     /// Maintain the session database
     #[command(after_help = DB_HELP)]

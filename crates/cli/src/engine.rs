@@ -108,28 +108,9 @@ impl Engine {
             Some(info) if !plan.fork => PathBuf::from(&info.place),
             _ => plan.cwd.clone(),
         };
-        let spec = SessionSpec {
-            cwd: plan.cwd,
-            session: session.clone(),
-            require_done: plan.require_done,
-            interactive: plan.interactive,
-            given: plan.given,
-            watch: plan.watch.clone(),
-            store: Some(Arc::clone(&keeper.store) as _),
-            prefixes: Arc::default(),
-            agent: None,
-        };
-        let factory = Arc::new(LocalFactory::new(settings, models, spec));
-        let service = Service::new(
-            Arc::clone(&keeper.store) as _,
-            Arc::clone(&factory) as _,
-            Arc::new(SystemClock::default()),
-            windlass_store::owner(),
-            Options {
-                buffer: BUFFER,
-                ..Options::default()
-            },
-        );
+        let watch = plan.watch.clone();
+        let owner = windlass_store::owner();
+        let (service, factory) = service(settings, models, plan, (&session, owner), &keeper);
         // The store is opened and the session recorded while the environment is created.
         let (begun, prepared) = tokio::join!(service.begin(begin), async { factory.prepare(&place) });
         if let Err(problem) = prepared {
@@ -154,7 +135,7 @@ impl Engine {
             session,
             past,
             keeper,
-            watch: plan.watch,
+            watch,
         })
     }
 
@@ -172,6 +153,40 @@ impl Engine {
         }
         process::settle(LAST_CALL).await;
     }
+}
+
+/// Creates a service over the store, and the factory of its sessions. `session` is the one that the run is
+/// about, `owner` names this process in the store.
+pub(crate) fn service(
+    settings: &Arc<Settings>,
+    models: &Models,
+    plan: Plan,
+    (session, owner): (&SessionId, String),
+    keeper: &SessionStore,
+) -> (Service, Arc<LocalFactory>) {
+    let spec = SessionSpec {
+        cwd: plan.cwd,
+        session: session.clone(),
+        require_done: plan.require_done,
+        interactive: plan.interactive,
+        given: plan.given,
+        watch: plan.watch,
+        store: Some(Arc::clone(&keeper.store) as _),
+        prefixes: Arc::default(),
+        agent: None,
+    };
+    let factory = Arc::new(LocalFactory::new(settings, models, spec));
+    let service = Service::new(
+        Arc::clone(&keeper.store) as _,
+        Arc::clone(&factory) as _,
+        Arc::new(SystemClock::default()),
+        owner,
+        Options {
+            buffer: BUFFER,
+            ..Options::default()
+        },
+    );
+    (service, factory)
 }
 
 /// Converts the error of a session that could not be used, with its exit code.

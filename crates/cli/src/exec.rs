@@ -300,6 +300,7 @@ impl Runner<'_> {
             session: session.clone(),
             parts,
             on_busy: OnBusy::Refuse,
+            id: None,
         });
         tokio::select! {
             biased;

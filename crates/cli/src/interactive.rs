@@ -4,9 +4,9 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use windlass_api::{Connections, SessionInfo};
+use windlass_api::{Backend, Connections, SessionInfo};
 use windlass_core::log::Preferences;
-use windlass_service::{ModelSwitch, Service};
+use windlass_service::ModelSwitch;
 
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
 use crate::cron::{InSession, News};
@@ -18,17 +18,16 @@ use crate::output::Style;
 use crate::repl::{self, Spoken};
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::terminal::tell_last;
-use crate::{asking, terminal_ui, trust, wide_folder};
+use crate::{asking, attach, terminal_ui, trust, wide_folder};
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::connect::{SIM, choose};
 use windlass_host::model_preference::ModelPreference;
-use windlass_host::models::Models;
 
 /// Number of lines that a front end may be late.
-const NEWS: usize = 64;
+pub(crate) const NEWS: usize = 64;
 /// Notice when no key was found and the simulated model is used.
 const NO_KEY: &str = "no API key found: using the simulated model. /connect sets up a real one";
 
@@ -47,6 +46,10 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let is_somebody_there = asking::somebody_is_there();
+    let front_end_style = (style, is_plain, front.full_screen);
+    if let Some(url) = attach::holder(&keeper, &which, fork, &cwd).await? {
+        return attach::to_own_server(&keeper, url, &options.settings, front_end_style).await;
+    }
     let given = options.settings.given_with(flags(options));
     // Invalid settings are reported below; they allow nothing.
     if let Ok(settings) = environment::settings(&given, &cwd) {
@@ -85,12 +88,17 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let jobs = keeps
         .then(|| InSession::start(&store, &options.settings, &news))
         .flatten();
+    let backend: Arc<dyn Backend> = Arc::clone(&engine.backend) as _;
     let scene = Scene {
-        backend: &engine.backend,
+        backend: &backend,
         session: &engine.session,
         past: engine.past.as_ref(),
         settings: &settings,
-        models: &lines.models,
+        model: lines
+            .models
+            .active()
+            .ok()
+            .map(|(provider, model)| format!("{provider} {model}")),
         connections: &engine.connections,
         preferences: &preferences,
         notices: Notices {
@@ -129,12 +137,13 @@ pub(crate) struct Notices<'a> {
 
 /// Everything a front end works with.
 pub(crate) struct Scene<'a> {
-    pub(crate) backend: &'a Arc<Service>,
+    pub(crate) backend: &'a Arc<dyn Backend>,
     pub(crate) session: &'a SessionInfo,
     /// The resumed session, as it was before.
     pub(crate) past: Option<&'a SessionInfo>,
     pub(crate) settings: &'a Arc<Settings>,
-    pub(crate) models: &'a Models,
+    /// Provider and model, if there are any.
+    pub(crate) model: Option<String>,
     pub(crate) connections: &'a Arc<dyn Connections>,
     /// Store of small choices.
     pub(crate) preferences: &'a Arc<dyn Preferences>,
@@ -149,7 +158,7 @@ pub(crate) struct Scene<'a> {
 }
 
 /// Chooses the front end; no other code does. Every front end leaves the terminal as it found it.
-async fn front_end(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, Problem> {
+pub(crate) async fn front_end(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, Problem> {
     if !scene.is_plain && terminal_ui::is_possible() {
         return terminal_ui::run(scene, full_screen).await;
     }
@@ -170,10 +179,8 @@ fn greet(scene: &Scene<'_>) {
         style.note(notice);
     }
     if scene.is_somebody_there {
-        let model = match scene.models.active() {
-            Ok((provider, model)) => format!("{provider} {model} · "),
-            Err(_) => String::new(),
-        };
+        let model = scene.model.as_ref().map(|model| format!("{model} · "));
+        let model = model.unwrap_or_default();
         style.note(&format!("{model}/help lists the commands · Ctrl+D quits"));
     }
 }
@@ -200,16 +207,16 @@ fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
 }
 
 /// The prepared settings, store and models.
-struct Ready {
-    settings: Arc<Settings>,
-    given: Given,
-    lines: ModelRuntime,
-    keeper: SessionStore,
-    notices: Vec<String>,
+pub(crate) struct Ready {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) given: Given,
+    pub(crate) lines: ModelRuntime,
+    pub(crate) keeper: SessionStore,
+    pub(crate) notices: Vec<String>,
 }
 
 impl Ready {
-    async fn make(
+    pub(crate) async fn make(
         mut given: Given,
         keeper: SessionStore,
         which: &SessionChoice,

@@ -8,6 +8,7 @@ mod acp;
 mod agents;
 mod args;
 mod asking;
+mod attach;
 mod channel;
 mod connect;
 mod cron;
@@ -28,6 +29,7 @@ mod permissions;
 mod repl;
 mod replay;
 mod sandbox;
+mod serve;
 mod session_choice;
 mod sessions;
 mod signals;
@@ -137,6 +139,9 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Lab { command } => lab::command(command).await,
         Command::Cron { command } => cron::command(command).await,
         Command::Channel { command } => channel::command(command).await,
+        Command::Serve(options) => serve::serve(&options).await,
+        Command::Attach(options) => attach::attach(&options).await,
+        Command::Token { command } => serve::token(command).await,
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,

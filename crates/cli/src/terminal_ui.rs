@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 use std::sync::Arc;
 
-use windlass_api::Records;
 use windlass_core::clock::SystemClock;
 use windlass_tui::{KeyBindings, Looks, Palette, Start, Theme, Why};
 
@@ -37,7 +36,7 @@ pub(crate) async fn run(scene: &Scene<'_>, full_screen: bool) -> Result<Spoken, 
     let mut notices = scene.settings.warnings.clone();
     notices.extend_from_slice(scene.notices.first);
     let start = Start {
-        backend: Arc::clone(scene.backend) as _,
+        backend: Arc::clone(scene.backend),
         connections: Arc::clone(scene.connections),
         desktop: Arc::new(machine),
         clock: Arc::new(SystemClock::default()),

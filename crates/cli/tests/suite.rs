@@ -52,6 +52,7 @@ mod suite {
     mod replay;
     mod runaway;
     mod scenarios;
+    mod server;
     mod sessions;
     mod slash;
     mod store_faults;

@@ -14,7 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_sim::{Protocol, Reply};
-use windlass_testkit::{Editor, PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with};
+use windlass_testkit::{
+    Editor, HttpServer, PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with,
+};
 
 use super::support::{elsewhere, with_replies};
 use super::tui::{EMPTY, leave, press_until, say};
@@ -72,6 +74,13 @@ const WAYS: &[Way] = &[
         is_child: false,
     },
     Way {
+        name: "HTTP",
+        arguments: &["serve", "--listen", "127.0.0.1:0"],
+        drive: over_http,
+        is_attended: true,
+        is_child: false,
+    },
+    Way {
         name: "terminal",
         arguments: &[],
         drive: terminal,
@@ -122,6 +131,29 @@ fn editor(run: Run) {
     let id = editor.ask(&session, "go");
     let _ = editor.wait(id);
     editor.end();
+}
+
+/// Sends the prompt, and says no to every request.
+fn over_http(run: Run) {
+    let server = HttpServer::start(run);
+    let session = server.session();
+    server.say(&session, "go");
+    let path = format!("/api/sessions/{session}");
+    let has_ended = eventually(PATIENCE, || {
+        let state = server.get(&format!("{path}/state"));
+        for question in state["questions"].as_array().into_iter().flatten() {
+            let call = question["call"].as_str().unwrap();
+            server.request("POST", &format!("{path}/replies/{call}"), "{\"answer\":\"no\"}");
+        }
+        let entries = state["entries"].as_array().unwrap();
+        let ends = ["final", "failed", "canceled"];
+        entries
+            .iter()
+            .any(|entry| ends.contains(&entry["type"].as_str().unwrap()))
+    });
+    assert!(has_ended, "the turn does not end");
+    server.running.terminate();
+    server.running.output();
 }
 
 /// Settings that open every guard.

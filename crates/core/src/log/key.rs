@@ -4,13 +4,16 @@
 //! |---|---|
 //! | the direct conversation with an agent | `agent:<agent>:main` |
 //! | a group of a channel | `agent:<agent>:<channel>:group:<group>` |
+//! | a person who writes to an account of a channel | `<agent>:<account>:<channel>:dm:<sender>` |
+//! | a group that an account of a channel is in | `<agent>:<account>:<channel>:group:<group>` |
 //! | a sub-agent started by an agent | `agent:<agent>:subagent:<uuid>` |
 //! | a sub-agent started by a sub-agent, `n` levels down | `agent:<agent>:subagent:<uuid>:depth:<n>` |
 //! | a sub-agent `n` levels down, with the key or the id of the session above | `agent:<id>:sub:<n>:<parent>` |
 //!
 //! Each key has one spelling. `<agent>` consists of letters, digits, `_`, `-` and `.`; `<channel>` consists
-//! of lowercase letters, digits, `_` and `-`, and is not `subagent` or `sub`; `<group>` is the rest of the key, in the
-//! channel's own naming, colons included.
+//! of lowercase letters, digits, `_` and `-`, and is not `subagent` or `sub`; `<account>` is like `<agent>`; `<group>`
+//! and `<sender>` are the rest of the key, in the channel's own naming, colons included. In keys with an account, no
+//! agent is called `agent`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,6 +38,13 @@ enum Route {
     Group {
         channel: String,
         group: String,
+    },
+    /// A conversation of one account of a channel.
+    Account {
+        account: String,
+        channel: String,
+        kind: &'static str,
+        name: String,
     },
     SubAgent {
         id: Uuid,
@@ -107,7 +117,7 @@ impl SessionKey {
     /// Returns the number of agents above the session: 0 unless it belongs to a sub-agent.
     pub fn depth(&self) -> u8 {
         match self.route {
-            Route::Main | Route::Group { .. } => 0,
+            Route::Main | Route::Group { .. } | Route::Account { .. } => 0,
             Route::SubAgent { depth, .. } | Route::Sub { depth, .. } => depth,
         }
     }
@@ -115,8 +125,17 @@ impl SessionKey {
 
 impl fmt::Display for SessionKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "agent:{}:", self.agent)?;
+        if !matches!(self.route, Route::Account { .. }) {
+            f.write_str("agent:")?;
+        }
+        write!(f, "{}:", self.agent)?;
         match &self.route {
+            Route::Account {
+                account,
+                channel,
+                kind,
+                name,
+            } => write!(f, "{account}:{channel}:{kind}:{name}"),
             Route::Main => f.write_str("main"),
             Route::Group { channel, group } => write!(f, "{channel}:group:{group}"),
             Route::Sub { depth, parent } => write!(f, "sub:{depth}:{parent}"),
@@ -155,16 +174,13 @@ fn parse(text: &str) -> Result<SessionKey, String> {
     if text.len() > LONGEST {
         return Err(format!("it is longer than {LONGEST} bytes"));
     }
-    let rest = text
-        .strip_prefix("agent:")
-        .ok_or("it does not start with `agent:`")?;
+    let Some(rest) = text.strip_prefix("agent:") else {
+        return of_account(text);
+    };
     let (agent, rest) = rest
         .split_once(':')
         .ok_or("the agent must be followed by `:main`, `:<channel>:group:<group>`, `:subagent:<uuid>` or `:sub:<depth>:<parent>`")?;
-    let in_agent = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
-    if agent.is_empty() || !agent.chars().all(in_agent) {
-        return Err("an agent's name consists of letters, digits, `_`, `-` and `.`".to_owned());
-    }
+    check_name("an agent's name", agent)?;
     let route = match rest.split_once(':') {
         None if rest == "main" => Route::Main,
         None => {
@@ -182,21 +198,69 @@ fn parse(text: &str) -> Result<SessionKey, String> {
     })
 }
 
-fn group(channel: &str, rest: &str) -> Result<Route, String> {
-    let in_channel =
+/// Parses a key with an account: `<agent>:<account>:<channel>:dm:<sender>`, or `group` in place of `dm`.
+fn of_account(text: &str) -> Result<SessionKey, String> {
+    let parts: Vec<&str> = text.splitn(5, ':').collect();
+    let [agent, account, channel, kind, name] = parts.as_slice() else {
+        return Err(
+            "it does not start with `agent:`, and is not `<agent>:<account>:<channel>:dm:<sender>` or `…:group:<group>`"
+                .to_owned(),
+        );
+    };
+    check_name("an agent's name", agent)?;
+    check_name("an account's name", account)?;
+    check_channel(channel)?;
+    let kind = match *kind {
+        "dm" => "dm",
+        "group" => "group",
+        _ => return Err("the channel must be followed by `:dm:<sender>` or `:group:<group>`".to_owned()),
+    };
+    check_peer(name)?;
+    Ok(SessionKey {
+        agent: (*agent).to_owned(),
+        route: Route::Account {
+            account: (*account).to_owned(),
+            channel: (*channel).to_owned(),
+            kind,
+            name: (*name).to_owned(),
+        },
+    })
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), String> {
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.');
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err(format!("{what} consists of letters, digits, `_`, `-` and `.`"));
+    }
+    Ok(())
+}
+
+fn check_channel(channel: &str) -> Result<(), String> {
+    let fits =
         |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '_' | '-');
-    if channel.is_empty() || !channel.chars().all(in_channel) {
+    if channel.is_empty() || !channel.chars().all(fits) {
         return Err("a channel's name consists of lowercase letters, digits, `_` and `-`".to_owned());
     }
+    Ok(())
+}
+
+/// Checks the name of a group or a sender.
+fn check_peer(name: &str) -> Result<(), String> {
+    if name.is_empty() {
+        return Err("the group has no name".to_owned());
+    }
+    if name.chars().any(char::is_control) {
+        return Err("the group's name contains control characters".to_owned());
+    }
+    Ok(())
+}
+
+fn group(channel: &str, rest: &str) -> Result<Route, String> {
+    check_channel(channel)?;
     let group = rest
         .strip_prefix("group:")
         .ok_or("the channel must be followed by `:group:<group>`")?;
-    if group.is_empty() {
-        return Err("the group has no name".to_owned());
-    }
-    if group.chars().any(char::is_control) {
-        return Err("the group's name contains control characters".to_owned());
-    }
+    check_peer(group)?;
     Ok(Route::Group {
         channel: channel.to_owned(),
         group: group.to_owned(),

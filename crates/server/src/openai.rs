@@ -1,0 +1,143 @@
+//! SRV-5: sessions behind the wire format of OpenAI's Chat Completions, for programs that know only that.
+//!
+//! The agent uses its own tools; a request that brings tools is refused. Nobody can answer a question here, so every
+//! question means no, and the answer says what was refused.
+
+mod answer;
+mod request;
+
+use axum::Json;
+use axum::extract::{Extension, RawQuery, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use windlass_api::{
+    Backend, Begin, EventStream, Label, MessageId, OnBusy, Part, SessionId, SessionKey, Submission,
+};
+
+use self::answer::{Turn, stream, whole};
+use self::request::ChatRequest;
+use crate::app::Shared;
+use crate::checks::Who;
+use crate::credentials::hash;
+use crate::problem::Problem;
+
+/// Header that names the session, in requests and answers.
+pub(crate) const SESSION: &str = "x-windlass-session";
+/// Header of a client that may leave while the turn goes on.
+const DETACH: &str = "x-windlass-detach";
+/// Name of the only model.
+const MODEL: &str = "windlass";
+
+/// Lists the model.
+pub(crate) async fn models(State(app): State<Shared>) -> Json<Value> {
+    let created = app.ports.clock.now().0 / 1000;
+    Json(json!({
+        "object": "list",
+        "data": [{ "id": MODEL, "object": "model", "created": created, "owned_by": "windlass" }],
+    }))
+}
+
+/// Runs a turn.
+pub(crate) async fn chat(
+    State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    RawQuery(query): RawQuery,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    let shows_reasoning =
+        query.is_some_and(|query| query.split('&').any(|pair| pair == "progress=reasoning"));
+    let asked = match ChatRequest::parse(&body) {
+        Ok(asked) => asked,
+        Err(problem) => return refused(&problem),
+    };
+    let turn = match begin(&app, &who.id, &headers, &asked).await {
+        Ok((session, events)) => Turn {
+            ports: app.ports.clone(),
+            id: format!("chatcmpl-{}", MessageId::generate()),
+            created: app.ports.clock.now().0 / 1000,
+            model: asked.model.clone(),
+            session,
+            events,
+            is_detached: headers.get(DETACH).is_some_and(|value| value == "1"),
+            shows_reasoning,
+        },
+        Err(problem) => return refused(&problem),
+    };
+    let session = turn.session.clone();
+    let mut response = match asked.is_stream {
+        true => stream(turn, asked.with_usage),
+        false => Json(whole(turn).await).into_response(),
+    };
+    if let Ok(session) = HeaderValue::from_str(session.as_str()) {
+        response.headers_mut().insert(SESSION, session);
+    }
+    response
+}
+
+/// Formats a problem as OpenAI's clients expect it.
+fn refused(problem: &Problem) -> Response {
+    let kind = if problem.status < 500 {
+        "invalid_request_error"
+    } else {
+        "server_error"
+    };
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::BAD_REQUEST);
+    let body = json!({
+        "error": { "message": problem.detail, "type": kind, "param": problem.field, "code": problem.title },
+    });
+    (status, Json(body)).into_response()
+}
+
+/// Opens the session and submits the message.
+async fn begin(
+    app: &Shared,
+    who: &str,
+    headers: &HeaderMap,
+    asked: &ChatRequest,
+) -> Result<(SessionId, EventStream), Problem> {
+    let backend: &dyn Backend = &*app.ports.backend;
+    let named = headers
+        .get(SESSION)
+        .map(|session| session.to_str().unwrap_or_default());
+    let begin = match (named, &asked.user) {
+        (Some(session), _) => Begin::Resume(SessionId::from(session)),
+        (None, Some(user)) => {
+            let sender: String = hash(&format!("{who}\n{user}")).chars().take(32).collect();
+            let key = format!("windlass:{who}:openai:dm:{sender}").parse::<SessionKey>();
+            Begin::Keyed {
+                key: key.map_err(|error| Problem::field("user", error.to_string()))?,
+                place: app.config.place.clone(),
+            }
+        }
+        (None, None) => Begin::New {
+            id: None,
+            place: app.config.place.clone(),
+            label: Label::default(),
+            parent: None,
+        },
+    };
+    if !matches!(begin, Begin::Resume(_)) {
+        let checked = app.ports.files.check(&app.config.place).await;
+        checked.map_err(|why| Problem::field("session", why))?;
+    }
+    let session = backend.begin(begin).await?;
+    let mut parts = asked.parts.clone();
+    // A session that has a history knows it already.
+    if session.last_seq == 0
+        && let Some(before) = &asked.before
+    {
+        parts.insert(0, Part::text(before));
+    }
+    let submission = Submission {
+        session: session.id.clone(),
+        parts,
+        on_busy: OnBusy::Queue,
+        id: None,
+    };
+    app.hubs.hub(&session.id).await?;
+    let events = backend.submit(submission).await?;
+    Ok((session.id, events))
+}
