@@ -46,9 +46,9 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let is_somebody_there = asking::somebody_is_there();
-    let front_end_style = (style, is_plain, front.full_screen);
-    if let Some(url) = attach::holder(&keeper, &which, fork, &cwd).await? {
-        return attach::to_own_server(&keeper, url, &options.settings, front_end_style).await;
+    if let Some(held) = attach::holder(&keeper, &which, fork, &cwd).await? {
+        let look = (style, is_plain, front.full_screen);
+        return attach::to_own_server(&keeper, held, &options.settings, look).await;
     }
     let given = options.settings.given_with(flags(options));
     // Invalid settings are reported below; they allow nothing.
@@ -94,11 +94,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         session: &engine.session,
         past: engine.past.as_ref(),
         settings: &settings,
-        model: lines
-            .models
-            .active()
-            .ok()
-            .map(|(provider, model)| format!("{provider} {model}")),
+        model: active(&lines),
         connections: &engine.connections,
         preferences: &preferences,
         notices: Notices {
@@ -133,6 +129,12 @@ pub(crate) struct Notices<'a> {
     pub(crate) first: &'a [String],
     /// Shown when they come.
     pub(crate) later: &'a News,
+}
+
+/// Returns the provider and the model, if there are any.
+fn active(lines: &ModelRuntime) -> Option<String> {
+    let (provider, model) = lines.models.active().ok()?;
+    Some(format!("{provider} {model}"))
 }
 
 /// Everything a front end works with.

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 /// SRV-3: who may connect, and under which names.
 #[derive(Debug, Clone)]
-pub struct Access {
+pub struct ServerAccess {
     /// Address the server listens on.
     pub listen: SocketAddr,
     /// Further host names, with or without a port, under which the server is reached.
@@ -13,7 +13,7 @@ pub struct Access {
     pub is_https: bool,
 }
 
-impl Access {
+impl ServerAccess {
     /// Returns true if a connection from this address is accepted: any if the server listens on a public address,
     /// and otherwise this machine.
     pub(crate) fn admits(&self, peer: IpAddr) -> bool {
@@ -71,8 +71,8 @@ impl Access {
 mod tests {
     use super::*;
 
-    fn access(listen: &str, names: &[&str]) -> Access {
-        Access {
+    fn access(listen: &str, names: &[&str]) -> ServerAccess {
+        ServerAccess {
             listen: listen.parse().unwrap(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             is_https: false,

@@ -9,7 +9,7 @@ use windlass_api::{Backend, SessionId};
 use windlass_core::clock::Clock;
 use windlass_core::log::Store;
 
-use crate::access::Access;
+use crate::access::ServerAccess;
 use crate::carried::Carried;
 use crate::checks::Failures;
 use crate::coarse::Coarse;
@@ -57,7 +57,7 @@ pub trait Files: Send + Sync {
 pub(crate) struct App {
     pub(crate) ports: ServerPorts,
     pub(crate) config: ServerConfig,
-    pub(crate) access: Access,
+    pub(crate) access: ServerAccess,
     /// Identifies this run of the server.
     pub(crate) epoch: String,
     pub(crate) credentials: Credentials,

@@ -4,7 +4,7 @@
 //! store, and nothing behind them. Requests and answers are JSON, events are server-sent events, and
 //! `/api/openapi.json` describes every route.
 //!
-//! The types to know: [`Server`], [`ServerConfig`], [`ServerPorts`], [`Access`], [`Credentials`], and [`RemoteBackend`],
+//! The types to know: [`Server`], [`ServerConfig`], [`ServerPorts`], [`ServerAccess`], [`Credentials`], and [`RemoteBackend`],
 //! which is a server seen from a client.
 //!
 //! Every request passes the checks of `checks.rs`, in a fixed order, before a handler sees it. Every session that
@@ -33,7 +33,7 @@ mod sends;
 mod server;
 mod snapshot;
 
-pub use self::access::Access;
+pub use self::access::ServerAccess;
 pub use self::app::{Files, ServerPorts};
 pub use self::client::{Login, RemoteBackend};
 pub use self::credentials::{Credential, CredentialKind, Credentials, NewCredential, Scope};

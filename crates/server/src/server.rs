@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass_core::log::LogError;
 
-use crate::access::Access;
+use crate::access::ServerAccess;
 use crate::app::{App, Inputs, ServerPorts, Shared};
 use crate::checks::outer;
 use crate::coarse::Coarse;
@@ -83,7 +83,7 @@ impl Server {
             Arc::clone(&inputs.carried),
         ));
         let app = App {
-            access: Access {
+            access: ServerAccess {
                 listen,
                 names: config.names.clone(),
                 is_https: config.is_https,
@@ -106,7 +106,7 @@ impl Server {
     }
 
     /// Returns the address and names of the server.
-    pub fn access(&self) -> &Access {
+    pub fn access(&self) -> &ServerAccess {
         &self.app.access
     }
 
