@@ -12,8 +12,8 @@ const RISKS = { read: 'reads', write: 'changes files here', admin: 'reaches beyo
 
 // The answers, with the same letters as in the terminal.
 const CHOICES = [
-  ['once', 'y', 'Yes, once'], ['session', 's', 'Yes, for this session'], ['always', 'a', 'Always in this folder'],
-  ['no', 'n', 'No'], ['tell', 't', 'No, and say what to do instead'],
+  ['once', 'y', 'Yes, once'], ['session', 's', 'For this session'], ['always', 'a', 'Always here'],
+  ['no', 'n', 'No'], ['tell', 't', 'Say what instead'],
 ];
 
 export class Asks {

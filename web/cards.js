@@ -50,7 +50,7 @@ export function callCard(first, conversation) {
   const draw = () => {
     const { sign, verb, subject, isCode } = describe(item);
     node.dataset.state = item.state;
-    const time = item.state === 'running' ? h('span.time.elapsed', { 'data-since': item.since }, elapsed(Date.now() - item.since)) : item.duration >= 100 ? h('span.time', span(item.duration)) : null;
+    const time = item.state === 'running' ? h('span.time.elapsed', { 'data-since': item.since }, elapsed(Date.now() - item.since)) : item.duration >= 1000 ? h('span.time', span(item.duration)) : null;
     const oneLine = subject.split('\n')[0];
     fill(button, h('span.sign', icon(sign)), h('span.verb', verb), subject ? h(isCode ? 'code.subject' : 'bdi.subject', oneLine) : null,
       summary(item), item.state === 'failed' ? h('span.tag.bad', 'failed') : item.state === 'stopped' ? h('span.tag', 'stopped') : null, time,
@@ -131,7 +131,7 @@ function commandLine(item) {
 
 function content(item, conversation) {
   const files = diffsOf(item);
-  if (files.length) return [files.map((file) => fileDiff(file)), item.isError ? output(item.result) : null];
+  if (files.length) return [files.map((file) => fileDiff(file, { isAlone: files.length === 1 })), item.isError ? output(item.result) : null];
   if (item.name === 'todo' && (item.details?.items ?? item.args?.items)) return todoList(item.details?.items ?? item.args.items);
   const lanes = lanesOf(item, conversation).map(lane);
   const args = TOOLS[item.name] || !item.args || !Object.keys(item.args).length ? null : h('pre.command', { tabindex: 0, role: 'region', 'aria-label': 'Arguments' }, clean(JSON.stringify(item.args, null, 2)));

@@ -105,7 +105,7 @@ export function stat(added, removed) {
 let isSplit = localStorage.getItem('windlass.split') === '1';
 
 // The changes of one file: its name, its counts, and its lines.
-export function fileDiff({ path, what, diff }, { open = true } = {}) {
+export function fileDiff({ path, what, diff }, { open = true, isAlone = false } = {}) {
   const hunks = diff ? parseDiff(diff) : [];
   const total = hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
   const { added, removed } = counts(hunks);
@@ -117,7 +117,7 @@ export function fileDiff({ path, what, diff }, { open = true } = {}) {
     fill(body, isSplit ? sideBySide(shown) : unified(shown));
     if (!isWhole) body.append(h('button.quiet', { type: 'button', onclick: () => { isWhole = true; draw(); } }, `Show all ${total} lines`));
   };
-  const node = h('details.file-diff', { open },
+  const node = isAlone && diff ? h('div.file-diff', body) : h('details.file-diff', { open },
     h('summary', icon('right'), h('bdi.path', clean(path)), what && what !== 'modified' ? h('span.tag', what) : null, diff ? stat(added, removed) : null),
     diff ? body : h('p.muted', 'Too large or not text; no lines to show.'));
   if (diff) draw();

@@ -1,6 +1,6 @@
 // All sessions and their agents at a glance: state, cost, and what needs a person first.
 
-import { command, inSession, post } from './api.js';
+import { command } from './api.js';
 import { clean, fill, h, icon } from './dom.js';
 import { ago, money, place, span, tokens } from './format.js';
 import { sorted, stateOf, titleOf } from './sessions.js';
@@ -65,5 +65,3 @@ function agent(row, run) {
       isRunning ? button('Stop', 'stop', () => run(`/agents stop ${row.number}`, 'Stopped.')) : button('Resume', 'redo', () => run(`/agents resume ${row.number}`, 'Resumed.')),
       row.worktree && !isRunning ? [button('Merge', 'check', () => run(`/agents merge ${row.number}`, 'Merged.')), button('Discard', 'trash', () => run(`/agents discard ${row.number}`, 'Discarded.'))] : null));
 }
-
-export const stopAgent = (id) => post(inSession(id, 'cancel'));

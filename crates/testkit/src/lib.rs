@@ -7,6 +7,7 @@
 //!   end, [`Run::start`] gives a [`Running`] that can be watched, signalled and left without a reader.
 //! - [`Screen`]: one start of the binary on its own terminal, made by [`Run::on_screen`]: takes keys and
 //!   returns the visible screen.
+//! - [`Browser`]: Chromium without a window, for the web page.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
 //! - [`SimServer`]: the simulated model on its own thread, with its request log.
 //! - [`FakeEnv`]: the environment of a session, for tests of the service without settings and models.
@@ -25,6 +26,7 @@
 //!
 //! The test kit panics where a product would return an error, because a test has no caller to return it to.
 
+mod browser;
 mod corpus;
 mod fake_checkpoints;
 mod fake_env;
@@ -37,6 +39,7 @@ mod threads;
 mod wait;
 mod workspace;
 
+pub use self::browser::{Browser, key};
 pub use self::corpus::failing_inputs;
 pub use self::fake_checkpoints::{FakeCheckpoints, Takeover};
 pub use self::fake_env::{EnvKit, FakeEnv, FakeFactory};
