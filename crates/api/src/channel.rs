@@ -207,6 +207,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
             parts,
             // Another front end may run a turn here; the user expects this input to follow it.
             on_busy: OnBusy::Queue,
+            id: None,
         };
         match self.backend.submit(submission).await {
             Ok(events) => self.watch(events, Ok(())).await.map(|()| Next::Listen),

@@ -72,6 +72,10 @@ pub struct Submission {
     /// Action if the session is busy.
     #[serde(default)]
     pub on_busy: OnBusy,
+    /// Id of its message; generated if `None`. A sender that repeats a request can tell by it that the first one
+    /// arrived: [`Records::sent`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<MessageId>,
 }
 
 /// Action for an input to a session that runs a turn.
@@ -138,6 +142,7 @@ impl Submission {
             session,
             parts: vec![Part::text(text)],
             on_busy: OnBusy::default(),
+            id: None,
         }
     }
 }

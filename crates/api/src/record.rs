@@ -46,6 +46,14 @@ pub trait Records: Send + Sync {
     /// As [`Self::checkpoints`], and when there is no such checkpoint.
     async fn changes(&self, session: &SessionId, number: u64) -> Result<Vec<FileChange>, ClientError>;
 
+    /// SRV-1: returns the number of the entry that recorded a message of the session, by the message's id.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn sent(&self, _session: &SessionId, _message: &MessageId) -> Result<Option<u64>, ClientError> {
+        Ok(None)
+    }
+
     /// SUB-8: returns the sub-agents below a session, by number.
     ///
     /// # Errors

@@ -3,6 +3,7 @@
 mod cron;
 mod kept;
 mod lab;
+mod serve;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,8 @@ pub(crate) use self::kept::{
     ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
 };
 pub(crate) use self::lab::{LabCommand, LabContextOptions, LabSummarizer};
+use self::serve::{SERVE_HELP, TOKEN_HELP};
+pub(crate) use self::serve::{ServeOptions, TokenCommand, TokenScope};
 use crate::exit::EXIT_CODES;
 use windlass_config::environment::Given;
 
@@ -133,6 +136,15 @@ pub(crate) enum Command {
     Cron {
         #[command(subcommand)]
         command: CronCommand,
+    },
+    /// Serve sessions to browsers, phones and programs over HTTP
+    #[command(after_help = SERVE_HELP)]
+    Serve(ServeOptions),
+    /// Manage access to the server: tokens, browsers and login links
+    #[command(after_help = TOKEN_HELP)]
+    Token {
+        #[command(subcommand)]
+        command: TokenCommand,
     },
     /// Maintain the session database
     #[command(after_help = DB_HELP)]

@@ -102,28 +102,8 @@ impl Engine {
             Some(info) if !plan.fork => PathBuf::from(&info.place),
             _ => plan.cwd.clone(),
         };
-        let spec = SessionSpec {
-            cwd: plan.cwd,
-            session: session.clone(),
-            require_done: plan.require_done,
-            interactive: plan.interactive,
-            given: plan.given,
-            recorder: plan.recorder.clone(),
-            store: Some(Arc::clone(&keeper.store) as _),
-            prefixes: Arc::default(),
-            agent: None,
-        };
-        let factory = Arc::new(LocalFactory::new(settings, models, spec));
-        let service = Service::new(
-            Arc::clone(&keeper.store) as _,
-            Arc::clone(&factory) as _,
-            Arc::new(SystemClock::default()),
-            windlass_store::owner(),
-            Options {
-                buffer: BUFFER,
-                ..Options::default()
-            },
-        );
+        let recorder = plan.recorder.clone();
+        let (service, factory) = service(settings, models, plan, &session, &keeper);
         // The store is opened and the session recorded while the environment is created.
         let (begun, prepared) = tokio::join!(service.begin(begin), async { factory.prepare(&place) });
         if let Err(problem) = prepared {
@@ -148,7 +128,7 @@ impl Engine {
             session,
             past,
             keeper,
-            recorder: plan.recorder,
+            recorder,
         })
     }
 
@@ -168,6 +148,39 @@ impl Engine {
         }
         process::settle(LAST_CALL).await;
     }
+}
+
+/// Creates a service over the store, and the factory of its sessions. `session` is the one that the run is about.
+pub(crate) fn service(
+    settings: &Arc<Settings>,
+    models: &Models,
+    plan: Plan,
+    session: &SessionId,
+    keeper: &SessionStore,
+) -> (Service, Arc<LocalFactory>) {
+    let spec = SessionSpec {
+        cwd: plan.cwd,
+        session: session.clone(),
+        require_done: plan.require_done,
+        interactive: plan.interactive,
+        given: plan.given,
+        recorder: plan.recorder,
+        store: Some(Arc::clone(&keeper.store) as _),
+        prefixes: Arc::default(),
+        agent: None,
+    };
+    let factory = Arc::new(LocalFactory::new(settings, models, spec));
+    let service = Service::new(
+        Arc::clone(&keeper.store) as _,
+        Arc::clone(&factory) as _,
+        Arc::new(SystemClock::default()),
+        windlass_store::owner(),
+        Options {
+            buffer: BUFFER,
+            ..Options::default()
+        },
+    );
+    (service, factory)
 }
 
 /// Converts the error of a session that could not be used, with its exit code.

@@ -293,6 +293,7 @@ impl Runner<'_> {
             session: session.clone(),
             parts,
             on_busy: OnBusy::Refuse,
+            id: None,
         });
         tokio::select! {
             biased;

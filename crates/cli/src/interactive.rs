@@ -182,16 +182,16 @@ fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
 }
 
 /// The prepared settings, store and models.
-struct Ready {
-    settings: Arc<Settings>,
-    given: Given,
-    lines: ModelRuntime,
-    keeper: SessionStore,
-    notices: Vec<String>,
+pub(crate) struct Ready {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) given: Given,
+    pub(crate) lines: ModelRuntime,
+    pub(crate) keeper: SessionStore,
+    pub(crate) notices: Vec<String>,
 }
 
 impl Ready {
-    async fn make(
+    pub(crate) async fn make(
         mut given: Given,
         keeper: SessionStore,
         which: &SessionChoice,

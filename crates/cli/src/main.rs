@@ -24,6 +24,7 @@ mod permissions;
 mod repl;
 mod replay;
 mod sandbox;
+mod serve;
 mod session_choice;
 mod sessions;
 mod signals;
@@ -129,6 +130,8 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Replay(options) => replay::replay(&options).await,
         Command::Lab { command } => lab::command(command).await,
         Command::Cron { command } => cron::command(command).await,
+        Command::Serve(options) => serve::serve(&options).await,
+        Command::Token { command } => serve::token(command).await,
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,

@@ -7,7 +7,7 @@
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
 //! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents,
 //! [`GoalRegistry`] lists the goals they work on, [`Slots`] and [`Deliveries`] belong to scheduled jobs, [`Blobs`]
-//! and [`Preferences`] store the rest, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
+//! and [`Preferences`] store the rest, [`MessagePlaces`] finds messages, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
 
 mod agents;
 mod blob;
@@ -44,7 +44,7 @@ pub use self::slots::{
 };
 use crate::clock::Timestamp;
 use crate::event::{Event, Placed};
-use crate::id::SessionId;
+use crate::id::{MessageId, SessionId};
 use crate::message::Message;
 
 /// A state event with its place in the session.
@@ -251,6 +251,22 @@ pub trait Preferences: Send + Sync {
     /// # Errors
     /// Fails if the preference cannot be written.
     async fn set_preference(&self, scope: &str, name: &str, value: Option<&str>) -> Result<(), LogError>;
+
+    /// Returns all preferences of a scope with their names, sorted by name.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    async fn preferences(&self, scope: &str) -> Result<Vec<(String, String)>, LogError>;
+}
+
+/// Finds entries by their message.
+#[async_trait]
+pub trait MessagePlaces: Send + Sync {
+    /// Returns the number of the first entry of a message.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    async fn place(&self, session: &SessionId, message: &MessageId) -> Result<Option<u64>, LogError>;
 }
 
 /// Waits for the store itself.
@@ -278,6 +294,7 @@ pub trait Store:
     + GoalRegistry
     + Blobs
     + Preferences
+    + MessagePlaces
     + Exchanges
     + Slots
     + Deliveries
@@ -293,6 +310,7 @@ impl<
         + GoalRegistry
         + Blobs
         + Preferences
+        + MessagePlaces
         + Exchanges
         + Slots
         + Deliveries

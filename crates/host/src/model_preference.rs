@@ -126,6 +126,10 @@ mod tests {
         async fn set_preference(&self, _: &str, _: &str, _: Option<&str>) -> Result<(), LogError> {
             self.preference("", "").await.map(drop)
         }
+
+        async fn preferences(&self, _: &str) -> Result<Vec<(String, String)>, LogError> {
+            Ok(Vec::new())
+        }
     }
 
     fn remembered(said: Option<Result<Option<String>, LogError>>) -> ModelPreference {

@@ -168,6 +168,7 @@ impl Bed {
             session,
             parts: vec![Part::text("go")],
             on_busy: Default::default(),
+            id: None,
         };
         let mut events = self.client.submit(submission).await.unwrap();
         let mut warnings = Vec::new();

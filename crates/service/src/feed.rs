@@ -137,6 +137,27 @@ impl Feed {
         })
     }
 
+    /// Lets every reader go on with what others have stored up to this number.
+    pub(crate) fn continue_at(&self, last: u64) {
+        let mut shared = self.lock();
+        if last <= shared.last {
+            return;
+        }
+        shared.last = last;
+        for line in shared.readers.iter().filter_map(Weak::upgrade) {
+            let mut line = lock(&line);
+            line.gap = true;
+            line.wake();
+        }
+    }
+
+    /// Returns true if somebody reads.
+    pub(crate) fn has_readers(&self) -> bool {
+        let mut shared = self.lock();
+        shared.readers.retain(|reader| reader.strong_count() > 0);
+        !shared.readers.is_empty()
+    }
+
     /// Ends the feed: there will be no more events.
     pub(crate) fn end(&self) {
         for line in self.lock().readers.iter().filter_map(Weak::upgrade) {

@@ -15,6 +15,7 @@ mod agents;
 mod commands;
 mod compress;
 pub mod context_report;
+mod dormant;
 mod environment;
 mod feed;
 mod fork;
@@ -55,12 +56,12 @@ use self::actor::{SessionActor, SessionRequest};
 pub use self::agents::{AgentCatalog, AgentTools, AgentType, MAX_TURNS, agent_line, agent_lines, goal_lines};
 use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
+use self::dormant::Dormant;
 pub use self::environment::{
     AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EnvFacts, Goals, Granted,
     MergedCopy, ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory,
     SessionHost, SupervisorLimits, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
-use self::feed::Feed;
 use self::handle::SessionHandle;
 use self::keyed::Routed;
 use self::queue::Input;
@@ -113,6 +114,8 @@ pub(crate) struct Inner {
     pub(crate) closing: CancellationToken,
     /// Sessions that are or were live here.
     live: Mutex<HashMap<SessionId, LiveSession>>,
+    /// Feeds of sessions that are only watched.
+    pub(crate) dormant: Dormant,
     /// Allows opening one session at a time, so that none is opened twice.
     opening: tokio::sync::Mutex<()>,
 }
@@ -145,6 +148,7 @@ impl Service {
                 strays: TaskTracker::new(),
                 closing: CancellationToken::new(),
                 live: Mutex::default(),
+                dormant: Dormant::default(),
                 opening: tokio::sync::Mutex::default(),
             }),
         }
@@ -202,7 +206,7 @@ impl Service {
             Arc::clone(&self.inner.store),
             Arc::clone(&self.inner.clock),
             opened.lease.clone(),
-            Feed::new(last, self.inner.options.buffer),
+            self.inner.dormant.wake(&session, last, self.inner.options.buffer),
             last,
         );
         let live = LiveSession {
@@ -218,7 +222,8 @@ impl Service {
         )
         .await?;
         self.inner.tasks.spawn(actor.run(opening, inbox));
-        self.lock().insert(session, live.clone());
+        self.lock().insert(session.clone(), live.clone());
+        self.inner.dormant.remove(&session);
         // The service may have been closed before this session was registered.
         if self.inner.closing.is_cancelled() {
             let _ = live.requests.send(SessionRequest::Close).await;
@@ -313,17 +318,11 @@ impl Client for Service {
     }
 
     async fn subscribe(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
-        let known = self.lock().contains_key(session);
-        let feed = match known {
-            // A session that has ended here is opened again: the reader expects future events.
-            true => self.open(session).await?.sink.feed().clone(),
-            // A session without an owner can still be read.
-            false => match self.info(session).await? {
-                Some(info) => Feed::new(info.last_seq, self.inner.options.buffer),
-                None => return Err(ClientError::Unknown(session.clone())),
-            },
+        let Some(live) = self.known(session) else {
+            return self.follow_dormant(session, after).await;
         };
-        Ok(feed.follow(session.clone(), after, Arc::clone(&self.inner.store)))
+        let store = Arc::clone(&self.inner.store);
+        Ok(live.sink.feed().follow(session.clone(), after, store))
     }
 
     async fn summarize(&self, session: &SessionId) -> Result<EventStream, ClientError> {

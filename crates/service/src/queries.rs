@@ -70,6 +70,10 @@ impl Records for Service {
             .unwrap_or_else(|| Err(not_live(session)))
     }
 
+    async fn sent(&self, session: &SessionId, message: &MessageId) -> Result<Option<u64>, ClientError> {
+        self.inner.store.place(session, message).await.map_err(refused)
+    }
+
     async fn agents(&self, session: &SessionId) -> Result<Vec<AgentRow>, ClientError> {
         let query = AgentQuery::Below(session.clone());
         self.inner.store.agents(&query).await.map_err(refused)

@@ -31,7 +31,10 @@ impl Input {
         if submission.parts.iter().all(is_empty) {
             return Err(ClientError::Empty);
         }
-        let message = Message::new(&submission.session, Role::User, submission.parts, now);
+        let mut message = Message::new(&submission.session, Role::User, submission.parts, now);
+        if let Some(id) = submission.id {
+            message.id = id;
+        }
         Ok(Self {
             message: Arc::new(message),
             on_busy: submission.on_busy,

@@ -28,12 +28,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use tempfile::TempDir;
 use windlass_core::clock::{Clock, Timestamp};
-use windlass_core::id::SessionId;
+use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{
     AgentBudget, AgentLedger, AgentQuery, AgentRow, Attachment, Batch, BlobLimits, Blobs, Booking,
     Durability, Entry, Exchange, Exchanges, Found, Frame, GoalInfo, GoalRegistry, Label, Lease, Ledger,
-    Lifecycle, LogError, NewAgent, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog,
-    SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy,
+    Lifecycle, LogError, MessagePlaces, NewAgent, NewExchange, NewSession, Opened, Preferences, SessionInfo,
+    SessionLog, SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy,
 };
 
 pub use self::care::{Health, backup, check, vacuum};
@@ -396,5 +396,22 @@ impl Preferences for SqliteStore {
             find::set_preference(connection, &scope, &name, value.as_deref())
         };
         self.writer.run(Durability::Process, work).await
+    }
+
+    async fn preferences(&self, scope: &str) -> Result<Vec<(String, String)>, LogError> {
+        let scope = scope.to_owned();
+        self.readers
+            .run(move |connection| find::preferences(connection, &scope))
+            .await
+    }
+}
+
+#[async_trait]
+impl MessagePlaces for SqliteStore {
+    async fn place(&self, session: &SessionId, message: &MessageId) -> Result<Option<u64>, LogError> {
+        let (session, message) = (session.clone(), message.clone());
+        self.readers
+            .run(move |connection| find::place(connection, &session, &message))
+            .await
     }
 }

@@ -197,6 +197,7 @@ pub(crate) async fn steer(service: &Service, row: &AgentRow, text: &str) -> Resu
         session: row.session.clone(),
         parts: vec![Part::text(text)],
         on_busy: OnBusy::Steer,
+        id: None,
     };
     let sent = service.submit(submission).await;
     sent.map(|_| true).map_err(|error| error.to_string())

@@ -174,7 +174,6 @@ async fn a_session_that_was_given_back_goes_on() {
     let service = bed.service_of("somewhere".into(), hasty());
     let session = new_session(&service).await.id;
     service.command(&session, "/mode plan").await.unwrap();
-    given_back(&bed, &session).await;
     let heard = service.subscribe(&session, 0).await.unwrap();
     given_back(&bed, &session).await;
     let ended = tokio::time::timeout(Duration::from_secs(60), heard.collect::<Vec<_>>()).await;
@@ -182,7 +181,9 @@ async fn a_session_that_was_given_back_goes_on() {
         ended.unwrap().is_empty(),
         "a session that ends tells whoever listens"
     );
+    // Listening alone does not open it.
     let heard = service.subscribe(&session, 0).await.unwrap();
+    assert_eq!(bed.store().holder(&session).await.unwrap(), None);
     assert_eq!(answer(&service, &session, "go").await, "first");
     assert_eq!(
         *bed.notes.lock().unwrap(),

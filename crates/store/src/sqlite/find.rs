@@ -182,6 +182,29 @@ pub(super) fn preference(
         .map_err(told)
 }
 
+pub(super) fn preferences(connection: &Connection, scope: &str) -> Result<Vec<(String, String)>, LogError> {
+    connection
+        .prepare_cached("SELECT name, value FROM preference WHERE scope = ?1 ORDER BY name")
+        .and_then(|mut select| {
+            let rows = select.query_map([scope], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            rows.collect()
+        })
+        .map_err(told)
+}
+
+/// Returns the number of the first entry of a message.
+pub(super) fn place(
+    connection: &Connection,
+    session: &SessionId,
+    message: &MessageId,
+) -> Result<Option<u64>, LogError> {
+    let number: Option<i64> = connection
+        .prepare_cached("SELECT min(seq) FROM entry WHERE session = ?1 AND message = ?2")
+        .and_then(|mut select| select.query_row([session.as_str(), message.as_str()], |row| row.get(0)))
+        .map_err(told)?;
+    Ok(number.map(i64::unsigned_abs))
+}
+
 pub(super) fn set_preference(
     connection: &Connection,
     scope: &str,

@@ -390,6 +390,7 @@ impl App {
             session: self.session.info.id.clone(),
             parts: parts(&draft),
             on_busy,
+            id: None,
         };
         self.jobs.submit(submission, draft);
     }

@@ -1,0 +1,103 @@
+//! SRV-3: connections, with limits on their number, on the time of headers, and on the time to close.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower_service::Service as _;
+
+use crate::checks::Peer;
+
+/// Connections at a time. More wait in the system's queue.
+const CONNECTIONS: usize = 4_096;
+/// Time for the headers of a request, from the first byte or the end of the last answer.
+const HEADERS: Duration = Duration::from_secs(30);
+/// Largest headers, in bytes.
+const HEADER_BYTES: usize = 32 << 10;
+/// Delay after a failure to accept, such as too many open files.
+const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
+/// Time for connections to close when the server stops.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Serves connections until `stop`, and then waits for the open ones for a moment.
+pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
+    let room = Arc::new(Semaphore::new(CONNECTIONS));
+    let connections = TaskTracker::new();
+    // Dropped connections end when this is cancelled.
+    let end = CancellationToken::new();
+    loop {
+        let permit = tokio::select! {
+            () = stop.cancelled() => break,
+            permit = Arc::clone(&room).acquire_owned() => match permit {
+                Ok(permit) => permit,
+                Err(_) => break,
+            },
+        };
+        let accepted = tokio::select! {
+            () = stop.cancelled() => break,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, peer)) => {
+                let connection = Connection {
+                    router: router.clone(),
+                    peer: Peer(peer),
+                    stop: stop.clone(),
+                    end: end.clone(),
+                };
+                connections.spawn(connection.run(stream, permit));
+            }
+            Err(_) => tokio::time::sleep(ACCEPT_AGAIN).await,
+        }
+    }
+    drop(listener);
+    connections.close();
+    if tokio::time::timeout(GRACE, connections.wait()).await.is_err() {
+        end.cancel();
+        connections.wait().await;
+    }
+}
+
+struct Connection {
+    router: Router,
+    peer: Peer,
+    stop: CancellationToken,
+    end: CancellationToken,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
+        let _ = stream.set_nodelay(true);
+        let (router, peer) = (self.router, self.peer);
+        let service = service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            router.clone().call(request.map(Body::new))
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HEADERS)
+            .max_buf_size(HEADER_BYTES)
+            .serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        let mut is_stopping = false;
+        loop {
+            tokio::select! {
+                _ = &mut connection => return,
+                () = self.stop.cancelled(), if !is_stopping => {
+                    is_stopping = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = self.end.cancelled() => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! `windlass serve`: sessions over HTTP, for the web page, other machines and programs.
+//!
+//! The server is a front end like the others: it sees a [`Backend`](windlass_api::Backend) and the ports of the
+//! store, and nothing behind them. Requests and answers are JSON, events are server-sent events, and
+//! `/api/openapi.json` describes every route.
+//!
+//! The types to know: [`Server`], [`ServerConfig`], [`ServerPorts`], [`Access`], [`Credentials`].
+//!
+//! Every request passes the checks of `checks.rs`, in a fixed order, before a handler sees it. Every session that
+//! somebody watches has one `Hub`, which reads the session once and passes its events to all connections.
+//!
+//! Deliberately absent: CORS headers, tokens in URLs, and any route that a form of another page could call.
+
+mod access;
+mod app;
+mod checks;
+mod coarse;
+mod connection;
+mod credentials;
+mod hub;
+pub mod page;
+mod problem;
+mod questions;
+mod queue;
+mod routes;
+mod sends;
+mod server;
+mod snapshot;
+
+pub use self::access::Access;
+pub use self::app::{Files, ServerPorts};
+pub use self::credentials::{Credential, CredentialKind, Credentials, NewCredential, Scope};
+pub use self::server::{Server, ServerConfig, ServerError};

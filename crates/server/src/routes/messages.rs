@@ -1,0 +1,308 @@
+//! Input of a user: messages, answers, commands, and the queue.
+
+use axum::Json;
+use axum::extract::{Extension, Path, State};
+use axum::http::StatusCode;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use windlass_api::{
+    Answer, CallId, ClientError, CommandInfo, Follow, MessageId, OnBusy, Part, SessionId, Submission,
+    UserReply,
+};
+
+use super::body::{Body, Query};
+use crate::app::Shared;
+use crate::checks::Who;
+use crate::problem::Problem;
+use crate::questions::{TAIL, open_questions, was_asked};
+use crate::queue::event;
+use crate::sends::Sent;
+
+/// A message.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Message {
+    /// UUID made by the client. A request that is repeated with it is answered like the first.
+    id: Option<String>,
+    /// Text of the message, if it has no other parts.
+    text: Option<String>,
+    /// Content, in order.
+    #[serde(default)]
+    #[schemars(with = "Vec<serde_json::Value>")]
+    parts: Vec<Part>,
+    /// Action if a turn runs: `refuse`, `queue` or `steer`.
+    #[serde(default = "queue")]
+    #[schemars(with = "String")]
+    on_busy: OnBusy,
+}
+
+fn queue() -> OnBusy {
+    OnBusy::Queue
+}
+
+pub(crate) async fn send(
+    State(app): State<Shared>,
+    Path(id): Path<SessionId>,
+    Body(message): Body<Message>,
+) -> Result<(StatusCode, Json<Sent>), Problem> {
+    let message_id = match message.id {
+        None => None,
+        Some(given) => match given.parse::<uuid::Uuid>() {
+            Ok(parsed) => Some(MessageId::from(parsed.to_string())),
+            Err(error) => return Err(Problem::field("id", format!("not a UUID: {error}"))),
+        },
+    };
+    let text = message.text.into_iter().map(Part::text);
+    let parts: Vec<Part> = text.chain(message.parts).collect();
+    if parts.is_empty() {
+        return Err(Problem::field("text", "a message needs `text` or `parts`"));
+    }
+    if let Some(place) = parts
+        .iter()
+        .position(|part| !matches!(part, Part::Text(_) | Part::Binary(_)))
+    {
+        let text = "a message of a user has text and files only";
+        return Err(Problem::field(format!("parts[{place}].type"), text));
+    }
+    // Started before the message is sent, so that it hears the whole turn.
+    app.hubs.hub(&id).await?;
+    let submission = Submission {
+        session: id,
+        parts,
+        on_busy: message.on_busy,
+        id: message_id,
+    };
+    let sent = app.sends.send(&*app.ports.backend, submission).await?;
+    Ok((StatusCode::ACCEPTED, Json(sent)))
+}
+
+/// Answer to a cancellation.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct Canceled {
+    /// True if a turn was running.
+    was_running: bool,
+}
+
+pub(crate) async fn cancel(
+    State(app): State<Shared>,
+    Path(id): Path<SessionId>,
+) -> Result<Json<Canceled>, Problem> {
+    app.info(&id).await?;
+    let was_running = app.ports.backend.cancel(&id).await;
+    Ok(Json(Canceled { was_running }))
+}
+
+/// Answer to a permission request or a question.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reply {
+    /// Answer to a permission request.
+    answer: Option<ReplyAnswer>,
+    /// With `no`: a reason for the model, which then goes on.
+    note: Option<String>,
+    /// Answer to a question.
+    text: Option<String>,
+}
+
+/// Answer to a permission request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReplyAnswer {
+    /// Yes, this time only.
+    Once,
+    /// Yes, and do not ask about the same call again in this session.
+    Session,
+    /// Yes, and never ask about the same call again.
+    Always,
+    /// No; the turn ends, unless there is a note.
+    No,
+}
+
+impl Reply {
+    fn into_reply(self) -> Result<UserReply, Problem> {
+        let note = self.note.filter(|note| !note.trim().is_empty());
+        match (self.answer, note, self.text) {
+            (Some(ReplyAnswer::No), Some(note), None) => Ok(UserReply::Permission(Answer::NoBecause(note))),
+            (Some(_), Some(_), None) => Err(Problem::field("note", "only with the answer `no`")),
+            (Some(answer), None, None) => Ok(UserReply::Permission(match answer {
+                ReplyAnswer::Once => Answer::Once,
+                ReplyAnswer::Session => Answer::Session,
+                ReplyAnswer::Always => Answer::Always,
+                ReplyAnswer::No => Answer::No,
+            })),
+            (None, None, Some(text)) => Ok(UserReply::Text(text)),
+            (None, Some(_), _) => Err(Problem::field("note", "only with the answer `no`")),
+            (Some(_), _, Some(_)) => Err(Problem::field("text", "either `answer` or `text`")),
+            (None, None, None) => Err(Problem::field("answer", "`answer` or `text` is missing")),
+        }
+    }
+}
+
+pub(crate) async fn reply(
+    State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    Path((id, call)): Path<(SessionId, CallId)>,
+    Body(reply): Body<Reply>,
+) -> Result<StatusCode, Problem> {
+    let reply = reply.into_reply()?;
+    app.info(&id).await?;
+    let tail = app.ports.backend.tail(&id, None, TAIL).await?;
+    let open = open_questions(&tail)
+        .into_iter()
+        .find(|question| question.call == call);
+    if let Some(question) = &open {
+        match (&reply, question.question()) {
+            (UserReply::Permission(_), Some(_)) => {
+                return Err(Problem::field("answer", "this is a question: it needs a `text`"));
+            }
+            (UserReply::Text(_), None) => {
+                return Err(Problem::field(
+                    "text",
+                    "this is a permission request: it needs an `answer`",
+                ));
+            }
+            _ => {}
+        }
+    }
+    // Remembered first: another client may look as soon as the call goes on.
+    if !app.ports.backend.reply(&id, &call, reply).await {
+        return Err(match app.answers.by(&id, &call) {
+            Some(by) => {
+                let mut problem = Problem::conflict("answered", format!("{by} has answered this already"));
+                problem.by = Some(by);
+                problem
+            }
+            None if was_asked(&tail, &call) => {
+                Problem::conflict("answered", "this was answered already, or its turn has ended")
+            }
+            None => Problem::not_found(format!("nothing asks under the id `{call}` in this session")),
+        });
+    }
+    app.answers.remember(&id, &call, &who.name);
+    if let Some(hub) = app.hubs.known(&id) {
+        hub.tell(&event(
+            "answered",
+            &json!({ "session": id, "call": call, "by": who.name }),
+        ));
+    }
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// A message that was taken back.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct TakenBack {
+    /// The message.
+    #[schemars(with = "serde_json::Value")]
+    message: std::sync::Arc<windlass_api::Message>,
+}
+
+pub(crate) async fn take_back(
+    State(app): State<Shared>,
+    Path((id, message)): Path<(SessionId, MessageId)>,
+) -> Result<Json<TakenBack>, Problem> {
+    app.info(&id).await?;
+    // A session that is not live has its queue in the record.
+    app.ports.backend.overview(&id).await?;
+    match app.ports.backend.take_back(&id, &message).await {
+        Some(message) => Ok(Json(TakenBack { message })),
+        None if app.ports.backend.sent(&id, &message).await?.is_some() => Err(Problem::conflict(
+            "sent",
+            "this message is no longer in the queue: its turn has begun",
+        )),
+        None => Err(Problem::not_found(format!(
+            "there is no message {message} in the queue"
+        ))),
+    }
+}
+
+pub(crate) async fn go_on(
+    State(app): State<Shared>,
+    Path(id): Path<SessionId>,
+) -> Result<StatusCode, Problem> {
+    app.ports.backend.overview(&id).await?;
+    app.hubs.hub(&id).await?;
+    app.ports.backend.go_on(&id).await;
+    Ok(StatusCode::ACCEPTED)
+}
+
+/// A line to complete.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CommandsQuery {
+    complete: Option<String>,
+}
+
+/// Commands of a session.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CommandList {
+    /// All commands.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    commands: Vec<CommandInfo>,
+    /// Completions of the line, each a whole line.
+    completions: Vec<String>,
+}
+
+pub(crate) async fn commands(
+    State(app): State<Shared>,
+    Path(id): Path<SessionId>,
+    Query(query): Query<CommandsQuery>,
+) -> Result<Json<CommandList>, Problem> {
+    app.info(&id).await?;
+    let backend = &app.ports.backend;
+    Ok(Json(match query.complete {
+        Some(line) => CommandList {
+            commands: Vec::new(),
+            completions: backend.complete(&id, &line).await,
+        },
+        None => CommandList {
+            commands: backend.catalog(&id).await,
+            completions: Vec::new(),
+        },
+    }))
+}
+
+/// A command line.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CommandBody {
+    /// The line, with its slash; text after a `!` is a shell command.
+    line: String,
+}
+
+/// Result of a command.
+#[derive(Serialize, JsonSchema)]
+pub(crate) struct CommandAnswer {
+    /// Text for the user: plain, or Markdown if it is long.
+    text: String,
+    /// Next action of the client: `nothing`, `submit` (with the parts to send), `session` (to continue in), `watch`
+    /// (its events come by the stream), `edit` (a line), `leave`.
+    #[schemars(with = "serde_json::Value")]
+    follow: Follow,
+}
+
+pub(crate) async fn command(
+    State(app): State<Shared>,
+    Path(id): Path<SessionId>,
+    Body(body): Body<CommandBody>,
+) -> Result<Json<CommandAnswer>, Problem> {
+    let Some(line) = windlass_api::typed_command(&body.line) else {
+        return Err(Problem::field(
+            "line",
+            "a command starts with `/` or `!`; text goes to /messages",
+        ));
+    };
+    app.hubs.hub(&id).await?;
+    let reply = app.ports.backend.command(&id, &line).await;
+    let reply = reply.map_err(|error| match error {
+        // The name of a session in an argument, not the session of the path.
+        ClientError::Unknown(other) if other != id => {
+            Problem::field("line", format!("there is no session {other}"))
+        }
+        error => error.into(),
+    })?;
+    Ok(Json(CommandAnswer {
+        text: reply.text,
+        follow: reply.follow,
+    }))
+}
