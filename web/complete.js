@@ -51,11 +51,8 @@ export class Completion {
   }
 
   async files(word, from, to) {
-    const found = await get(`files${query({ session: this.session(), q: word, limit: MOST })}`);
-    return (found?.files ?? found ?? []).map((file) => {
-      const path = file.path ?? file;
-      return { text: `@${path} `, label: path, note: '', from, to };
-    });
+    const { files } = await get(`files${query({ session: this.session(), q: word, limit: MOST })}`);
+    return files.map((path) => ({ text: `@${path} `, label: path, note: '', from, to }));
   }
 
   show(rows) {

@@ -170,8 +170,7 @@ export class Composer {
       this.actions.command(line);
       return;
     }
-    const parts = this.images.map(({ path, mime, data }) => ({ type: 'binary', data: { path, mime, data } }));
-    if (text) parts.unshift({ type: 'text', data: { text } });
+    const parts = text ? [{ type: 'text', data: { text } }] : [];
     const images = this.images.map(({ path, mime, data }) => ({ path, mime, data }));
     this.clear();
     this.actions.send({ text, parts, images, onBusy: onBusy && this.isBusy ? onBusy : 'queue' });

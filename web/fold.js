@@ -277,10 +277,6 @@ const HANDLERS = {
     it.touch(item);
   },
   usage(it, event) {
-    if (it.info) {
-      it.info.totals.cost_usd += event.cost_usd ?? 0;
-      if (event.cause === 'turn' || !event.cause) it.info.totals.context_tokens = event.usage.input + event.usage.cache_read + event.usage.cache_write + event.usage.output;
-    }
     if (!it.turn) return;
     it.turn.cost += event.cost_usd ?? 0;
     it.turn.input += event.usage.input + event.usage.cache_read + event.usage.cache_write;
@@ -312,7 +308,6 @@ const HANDLERS = {
   compacting(it) { it.status = 'Compacting the context'; },
   compaction(it, event) {
     it.status = '';
-    if (it.info) it.info.totals.context_tokens = event.after;
     it.note(event, 'quiet', `Context compacted: ${event.before} → ${event.after} tokens`);
   },
   rewind(it, event) {

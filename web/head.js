@@ -1,6 +1,6 @@
 // The line above a conversation: its title, model and mode, how full the context is, what it cost, and its menu.
 
-import { inSession } from './api.js';
+import { command } from './api.js';
 import { clean, fill, h, icon, iconButton, ring } from './dom.js';
 import { money, tokens } from './format.js';
 import { titleOf } from './sessions.js';
@@ -60,8 +60,12 @@ export class Head {
   }
 
   async export(format, ending) {
-    const link = h('a', { href: `api/${inSession(store.conversation.id, `export?format=${format}`)}`, download: `session.${ending}` });
-    link.click();
+    try {
+      const { text } = await command(store.conversation.id, `/session export ${format}`);
+      const url = URL.createObjectURL(new Blob([text]));
+      h('a', { href: url, download: `session.${ending}` }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 10_000);
+    } catch (error) { complain(error); }
   }
 
   // Deletes after a delay in which it can be taken back.

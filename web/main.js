@@ -147,7 +147,7 @@ async function askWhy(it) {
   if (quiet < 10_000 || last?.isLive || it.isAsking) { if (quiet < 10_000) it.why = ''; return; }
   it.isAsking = true;
   try {
-    const wait = (await get(inSession(it.id, 'why'))).why.at(-1);
+    const wait = (await get(inSession(it.id, 'why'))).waits.at(-1);
     it.why = wait ? `for ${wait.on}: ${wait.what}; ends ${wait.ends}` : '';
     transcript.drawActivity(it);
   } catch { it.why = ''; }
@@ -192,14 +192,10 @@ async function route() {
 
 // Finds the session that asks, from a link to the request alone.
 async function openAsk(call) {
-  await state.loadSessions();
-  const waiting = [...store.sessions.values()].filter((row) => row.asks);
-  for (const row of waiting) {
-    const found = await get(inSession(row.id, 'state')).catch(() => null);
-    if (found?.questions.some((ask) => ask.call === call)) { location.replace(`#/s/${encodeURIComponent(row.id)}`); return; }
-  }
-  toast('This request was already answered, or its turn is over.');
-  location.replace('#/');
+  const { questions } = await get('questions').catch(() => ({ questions: [] }));
+  const found = questions.find((ask) => ask.call === call);
+  if (!found) toast('This request was already answered, or its turn is over.');
+  location.replace(found ? `#/s/${encodeURIComponent(found.session)}` : '#/');
 }
 
 function shortcuts(event) {

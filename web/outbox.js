@@ -34,7 +34,9 @@ export class Outbox {
 
   async deliver(send) {
     try {
-      await post(inSession(send.session, 'messages'), { id: send.id, parts: send.parts, on_busy: send.onBusy });
+      const uploads = [];
+      for (const { path, data } of send.images ?? []) uploads.push((await post('uploads', { name: path, data })).id);
+      await post(inSession(send.session, 'messages'), { id: send.id, parts: send.parts, uploads, on_busy: send.onBusy });
       send.isSent = true;
       send.isWaiting = false;
       // A command's answer may leave no message behind; nothing stays on the screen for ever.

@@ -1,6 +1,5 @@
 // Ctrl+K: finds a session by any word that was said in it, and offers what can be done here.
 
-import { get, inSession, query } from './api.js';
 import { clean, fill, h, icon } from './dom.js';
 import { ago, place } from './format.js';
 import { sorted, titleOf } from './sessions.js';
@@ -35,11 +34,9 @@ export function openPalette(actions) {
     const offered = actions.filter((action) => action.label.toLowerCase().includes(words.toLowerCase()));
     if (!words) rows = [...offered.slice(0, 6), ...sorted(store.sessions.values()).slice(0, 20).map(asRow)];
     else {
-      const it = store.conversation;
-      const [found, inside] = await Promise.all([findSessions(words).catch(() => []), it ? get(`${inSession(it.id, 'search')}${query({ q: words, limit: 8 })}`).catch(() => []) : []]);
+      const found = await findSessions(words).catch(() => []);
       if (asked !== mine) return;
-      const hits = (inside?.hits ?? inside ?? []).map((hit) => ({ sign: 'search', label: clean(hit.excerpt ?? hit.text ?? ''), note: 'in this session', run: () => { location.hash = `#/s/${encodeURIComponent(it.id)}/m/${hit.seq}`; } }));
-      rows = [...offered, ...hits, ...found.map(asRow)];
+      rows = [...offered, ...found.map(asRow)];
     }
     chosen = 0;
     draw();

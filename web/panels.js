@@ -1,6 +1,6 @@
 // The panel at the side: changes of files, the context, the cost, tasks and agents.
 
-import { command, get, inSession, post } from './api.js';
+import { get, inSession, post } from './api.js';
 import { clean, fill, h, icon, iconButton } from './dom.js';
 import { diffView } from './diff.js';
 import { todoList } from './cards.js';
@@ -80,7 +80,8 @@ const DRAW = {
     ];
   },
 
-  tasks(it) {
+  async tasks(it) {
+    it.plan ??= (await get(inSession(it.id, 'plan')).catch(() => ({}))).plan;
     const goal = it.goal ? h('section', h('h3', 'Goal'), h('p', { dir: 'auto' }, clean(it.goal)), it.goalState ? h('span.tag', it.goalState) : null) : null;
     const plan = it.plan ? h('section', h('h3', 'Plan'), it.plan.goal ? h('p.muted', { dir: 'auto' }, clean(it.plan.goal)) : null, todoList(it.plan.steps)) : null;
     const todos = it.todos?.length ? h('section', h('h3', 'Tasks'), todoList(it.todos)) : null;
@@ -93,24 +94,19 @@ const DRAW = {
   },
 
   async context(it) {
-    const found = await get(inSession(it.id, 'context'));
-    return Array.isArray(found?.rows) ? contextRows(found, it) : report(found, it);
+    const { report } = await get(inSession(it.id, 'context'));
+    return [gauge(it), renderMarkdown(h('div.prose.small'), report)];
   },
 
   async cost(it) {
-    const found = await get(inSession(it.id, 'cost'));
-    return report(found, it);
+    const groups = await Promise.all([['model', 'By model'], ['cause', 'By cause'], ['session', 'By session and agent']].map(async ([by, title]) => [title, (await get(`${inSession(it.id, 'cost')}?by=${by}`)).spent]));
+    return [gauge(it), groups.map(([title, spent]) => (spent.length ? h('section', h('h3', title), costs(spent, title)) : null))];
   },
 };
 
-async function turnFiles(it, number) {
-  const found = await get(inSession(it.id, `changes/${number}`));
-  return found.changes ?? found;
-}
-
 function turnChanges(it, panel, point) {
   const box = h('div', h('p.muted', 'Loading…'));
-  turnFiles(it, point.number).then((changes) => {
+  get(inSession(it.id, `changes/${point.number}`)).then(({ changes }) => {
     fill(box, point.undone ? null : h('div.row.tools', h('button', { type: 'button', onclick: () => undo(it, panel, point, changes) }, icon('undo'), 'Undo from here')), diffView(changes));
   }, (error) => fill(box, h('p.muted', error.message)));
   return box;
@@ -126,20 +122,13 @@ async function undo(it, panel, point, changes) {
 
 async function restore(it, panel, how, number) {
   try {
-    const answer = number ? await command(it.id, `/checkpoint rewind ${number}`) : await post(inSession(it.id, how));
-    const text = clean(answer?.text ?? (how === 'undo' ? 'Undone.' : 'Done again.')).split('\n')[0];
+    const answer = await post(inSession(it.id, how), number ? { checkpoint: number } : {});
+    const text = clean(answer.text).split('\n')[0];
     toast(text, how === 'undo' ? { action: () => restore(it, panel, 'redo'), label: 'Redo' } : {});
     announce(text);
   } catch (error) { complain(error); }
   await loadCheckpoints(it);
   panel.refresh('changes');
-}
-
-function report(found, it) {
-  const text = typeof found === 'string' ? found : found?.text ?? found?.report;
-  const head = gauge(it);
-  if (text) return [head, renderMarkdown(h('div.prose.small'), text)];
-  return [head, facts(found)];
 }
 
 function gauge(it) {
@@ -149,20 +138,11 @@ function gauge(it) {
   return h('div.gauge-head', h('strong', `${tokens(used)} tokens`), window ? ` of ${tokens(window)} (${share} %)` : '', h('span.muted', ` · ${money(it.info?.totals?.cost_usd)} so far`));
 }
 
-const SPAN_WIDTH = 100;
-
-function contextRows(found, it) {
-  const total = found.rows.reduce((sum, row) => sum + (row.tokens ?? 0), 0) || 1;
-  return [gauge(it), h('div.table', { tabindex: 0, role: 'region', 'aria-label': 'Context' }, h('table.context',
-    h('thead', h('tr', ['What', 'Tokens', 'Cached', 'Age'].map((name) => h('th', { scope: 'col' }, name)))),
-    h('tbody', found.rows.map((row) => h('tr',
-      h('td', { dir: 'auto' }, h('span.origin', clean(row.origin ?? row.kind ?? '')), ' ', clean(row.title ?? row.what ?? row.label ?? ''), h('span.bar', { style: { width: `${Math.max(1, (row.tokens / total) * SPAN_WIDTH)}%` } })),
-      h('td', tokens(row.tokens)), h('td', row.cached ? 'yes' : ''), h('td', clean(row.age ?? ''))))))) ];
-}
-
-// Shows a plain value as a list of names and values.
-function facts(value) {
-  if (value === null || typeof value !== 'object') return h('span', { dir: 'auto' }, clean(typeof value === 'number' ? count(value) : String(value ?? '–')));
-  if (Array.isArray(value)) return h('ul.facts-list', value.slice(0, 200).map((one) => h('li', facts(one))));
-  return h('dl.facts-list', Object.entries(value).map(([name, one]) => [h('dt', clean(name.replaceAll('_', ' '))), h('dd', facts(one))]));
+function costs(spent, title) {
+  const most = Math.max(...spent.map((row) => row.cost_usd), 1e-9);
+  return h('div.table', { tabindex: 0, role: 'region', 'aria-label': title }, h('table.context',
+    h('thead', h('tr', ['', 'Calls', 'In', 'Cached', 'Out', 'Cost'].map((name) => h('th', { scope: 'col' }, name || h('span.sr', title))))),
+    h('tbody', spent.map(({ of, calls, usage, cost_usd: cost }) => h('tr',
+      h('td', { dir: 'auto' }, clean(of).slice(0, 80), h('span.bar', { style: { width: `${(cost / most) * 100}%` } })),
+      [calls, tokens(usage.input + usage.cache_read + usage.cache_write), tokens(usage.cache_read), tokens(usage.output), money(cost)].map((value) => h('td.align-right', String(value))))))));
 }

@@ -50,7 +50,7 @@ const link = new EventLink({
 });
 
 export const connect = () => link.restart();
-export const disconnect = () => link.stop();
+export const disconnect = () => { link.isWanted = false; link.stop(); };
 
 // Handles one event of the stream. State events have their number as the id; live events have none.
 function hear(name, data, id) {
@@ -60,6 +60,7 @@ function hear(name, data, id) {
     store.epoch = data.epoch;
   } else if (name === 'session') {
     store.sessions.set(data.id, { ...store.sessions.get(data.id), ...data });
+    if (it?.isLoaded && it.id === data.id) { it.info = data; emit('conversation', {}); }
     emit('sessions');
   } else if (name === 'deleted') {
     store.sessions.delete(data.session);

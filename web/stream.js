@@ -23,12 +23,13 @@ export class EventLink {
     for (const name of ['online', 'focus', 'pageshow']) window.addEventListener(name, wake);
     document.addEventListener('visibilitychange', () => { if (!document.hidden) wake(); });
     document.addEventListener('resume', wake);
-    window.addEventListener('offline', () => this.lost());
+    window.addEventListener('offline', () => { if (this.isWanted) this.lost(); });
   }
 
   // Connects anew, at once: another session was chosen, or its state was fetched again.
   restart() {
     this.stop();
+    this.isWanted = true;
     this.delay = FIRST_DELAY;
     this.connect();
   }
@@ -43,6 +44,7 @@ export class EventLink {
 
   // The tab was hidden, frozen or offline. A link that was silent too long is replaced, not waited for.
   wake() {
+    if (!this.isWanted) return;
     const isStale = this.isOpen && Date.now() - this.heardAt > SILENCE / 2;
     if (!this.controller || !this.isOpen || isStale) {
       this.delay = FIRST_DELAY;
@@ -62,6 +64,7 @@ export class EventLink {
       });
       if (answer.status === 401 || answer.status === 403 || answer.status === 421) {
         this.stop();
+        this.isWanted = false;
         this.refused(answer);
         return;
       }
