@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{CallId, ClientError, EventStream, MessageId, Part, SessionId, SessionInfo};
@@ -25,7 +26,7 @@ pub trait Commands: Send + Sync {
 }
 
 /// Description of a command for help and menus.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CommandInfo {
     /// Name without the slash.
     pub name: String,
@@ -40,7 +41,7 @@ pub struct CommandInfo {
 }
 
 /// Origin of a command.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CommandSource {
     /// Built into Windlass.

@@ -35,6 +35,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_util::Stream;
 use futures_util::stream::{self, BoxStream};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use self::approval::{Approval, ApprovalChoice, ApprovalKey, Cleaning, HOLD_MS, Pressed};
@@ -79,7 +80,7 @@ pub struct Submission {
 }
 
 /// Action for an input to a session that runs a turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OnBusy {
     /// Refuse the input.

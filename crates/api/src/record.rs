@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_core::checkpoint::{Checkpoint, FileChange};
 use windlass_core::clock::span;
@@ -121,7 +122,7 @@ pub fn user_messages(entries: &[Entry]) -> Vec<(u64, &Message)> {
 }
 
 /// State of a session.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Overview {
     /// The session, with its totals so far.
     pub info: SessionInfo,
@@ -144,7 +145,7 @@ pub struct Overview {
 }
 
 /// Something that a turn waits for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Wait {
     /// Kind of wait.
     pub on: WaitOn,
@@ -170,7 +171,7 @@ impl fmt::Display for Wait {
 }
 
 /// Kind of wait.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum WaitOn {
     /// Answer of a model.

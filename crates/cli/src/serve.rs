@@ -14,9 +14,10 @@ use windlass_server::{Server, ServerConfig, ServerPorts};
 
 use self::files::LocalFiles;
 pub(crate) use self::token::token;
-use crate::args::ServeOptions;
+use crate::args::{ExecOptions, ServeOptions};
 use crate::cron::InSession;
 use crate::engine::{self, LAST_CALL, Plan, working_directory};
+use crate::exec::flags;
 use crate::exit::Exit;
 use crate::interactive::Ready;
 use crate::session_choice::{SessionChoice, SessionStore};
@@ -28,7 +29,13 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(options.cd.as_deref())?;
     let which = SessionChoice::New;
     let keeper = SessionStore::begin(&which)?;
-    let ready = Ready::make(options.settings.given(), keeper, &which, &cwd).await?;
+    let run = ExecOptions {
+        mode: options.mode.clone(),
+        allow_home: options.allow_home,
+        ..ExecOptions::default()
+    };
+    let given = options.settings.given_with(flags(&run));
+    let ready = Ready::make(given, keeper, &which, &cwd).await?;
     let Ready {
         settings,
         given,

@@ -4,13 +4,14 @@
 //! the changes of that turn and all later turns. A rewind can be redone until a later call changes files.
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::id::MessageId;
 
 /// State of the files before a turn, and the changes the turn made to them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Checkpoint {
     /// Number within the session, starting at 1.
     pub number: u64,
@@ -29,7 +30,7 @@ pub struct Checkpoint {
 }
 
 /// A change to one file, folder or link.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct FileChange {
     /// Path, relative to the workspace if it is inside the workspace.
     pub path: String,
@@ -40,7 +41,7 @@ pub struct FileChange {
 }
 
 /// Kind of change to a file, folder or link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Changed {
     /// It was created.

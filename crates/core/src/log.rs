@@ -22,6 +22,7 @@ mod session;
 mod slots;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use self::agents::{
@@ -48,7 +49,7 @@ use crate::id::{MessageId, SessionId};
 use crate::message::Message;
 
 /// A state event with its place in the session.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Entry {
     /// Sequence number. It starts at 1 and increases by one with every entry of the session.
     pub seq: u64,

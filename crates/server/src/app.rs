@@ -10,11 +10,13 @@ use windlass_core::clock::Clock;
 use windlass_core::log::Store;
 
 use crate::access::Access;
+use crate::carried::Carried;
 use crate::checks::Failures;
 use crate::coarse::Coarse;
 use crate::credentials::Credentials;
 use crate::hub::Hubs;
 use crate::questions::Answers;
+use crate::routes::Uploads;
 use crate::sends::Sends;
 
 /// Everything the server needs from the program.
@@ -33,6 +35,12 @@ pub struct ServerPorts {
 /// SRV-1: files of a session's folder, under the same limits as the session's own tools.
 #[async_trait]
 pub trait Files: Send + Sync {
+    /// Checks that a session may work in a folder.
+    ///
+    /// # Errors
+    /// A sentence for the user, if it does not exist or is the home folder.
+    async fn check(&self, place: &str) -> Result<(), String>;
+
     /// Returns the names of files that match, best first, relative to the folder.
     async fn find(&self, place: &str, words: &str, limit: usize) -> Vec<String>;
 
@@ -56,10 +64,18 @@ pub(crate) struct App {
     pub(crate) failures: Failures,
     pub(crate) hubs: Hubs,
     pub(crate) coarse: Arc<Coarse>,
-    pub(crate) answers: Answers,
-    pub(crate) sends: Sends,
+    pub(crate) inputs: Inputs,
+    pub(crate) uploads: Uploads,
     /// Cancelled when the server stops.
     pub(crate) stop: CancellationToken,
+}
+
+/// What clients sent.
+#[derive(Default)]
+pub(crate) struct Inputs {
+    pub(crate) sends: Sends,
+    pub(crate) answers: Answers,
+    pub(crate) carried: Arc<Carried>,
 }
 
 /// The state as handlers get it.

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::extract::{Request, State};
@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use crate::app::{App, Shared, lock};
+use crate::connection::Guest;
 use crate::credentials::{Credential, CredentialKind, Scope};
 use crate::problem::Problem;
 
@@ -116,6 +117,9 @@ pub(crate) async fn inner(app: Shared, needs: Needs, request: Request, next: Nex
         Ok(who) => {
             if let Some(who) = who {
                 head.extensions.insert(who);
+                if let Some(guest) = head.extensions.get::<Arc<Guest>>() {
+                    guest.is_welcome();
+                }
             }
             next.run(Request::from_parts(head, body)).await
         }

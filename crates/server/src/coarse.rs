@@ -12,9 +12,10 @@ use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Notify;
 use windlass_api::{Backend, Find, SessionId, SessionInfo, SessionStatus};
+use windlass_core::log::Store;
 
 use crate::app::lock;
-use crate::questions::{TAIL, open_questions};
+use crate::questions::{OpenQuestion, TAIL, open_questions, without_refused};
 use crate::queue::{Kind, Queue, SharedQueue, event};
 
 /// Sessions that are watched: the most recent ones.
@@ -29,7 +30,6 @@ const LEAST: Duration = Duration::from_millis(100);
 pub(crate) struct SessionRow {
     /// The session.
     #[serde(flatten)]
-    #[schemars(with = "serde_json::Value")]
     pub(crate) info: SessionInfo,
     /// Number of questions and permission requests that wait for a person.
     pub(crate) asks: usize,
@@ -38,6 +38,7 @@ pub(crate) struct SessionRow {
 /// Connections that follow the list.
 pub(crate) struct Coarse {
     backend: Arc<dyn Backend>,
+    store: Arc<dyn Store>,
     changed: Arc<Notify>,
     state: Mutex<State>,
 }
@@ -49,9 +50,10 @@ struct State {
 }
 
 impl Coarse {
-    pub(crate) fn new(backend: Arc<dyn Backend>, changed: Arc<Notify>) -> Self {
+    pub(crate) fn new(backend: Arc<dyn Backend>, store: Arc<dyn Store>, changed: Arc<Notify>) -> Self {
         Self {
             backend,
+            store,
             changed,
             state: Mutex::default(),
         }
@@ -68,16 +70,20 @@ impl Coarse {
 
     /// Returns the row of a session.
     pub(crate) async fn row(&self, info: SessionInfo) -> SessionRow {
-        // Idle sessions have questions only if their turn was interrupted.
-        let may_ask = matches!(info.standing, SessionStatus::Working | SessionStatus::Failed);
-        let tail = match may_ask {
-            true => self.backend.tail(&info.id, None, TAIL).await.unwrap_or_default(),
-            false => Vec::new(),
-        };
         SessionRow {
-            asks: open_questions(&tail).len(),
+            asks: self.questions(&info).await.len(),
             info,
         }
+    }
+
+    /// Returns the open questions of a session.
+    pub(crate) async fn questions(&self, info: &SessionInfo) -> Vec<OpenQuestion> {
+        // A session whose turn has ended asks nothing, unless the turn was interrupted or a sub-agent asks.
+        if info.standing == SessionStatus::New {
+            return Vec::new();
+        }
+        let tail = self.backend.tail(&info.id, None, TAIL).await.unwrap_or_default();
+        without_refused(&*self.store, &info.id, open_questions(&tail)).await
     }
 
     async fn look(self: Arc<Self>) {

@@ -1,6 +1,8 @@
 //! SRV-3: connections, with limits on their number, on the time of headers, and on the time to close.
 
-use std::sync::Arc;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::Router;
@@ -17,10 +19,50 @@ use tower_service::Service as _;
 
 use crate::checks::Peer;
 
+/// A connection, seen from outside.
+#[derive(Default)]
+pub(crate) struct Guest {
+    is_known: AtomicBool,
+    end: CancellationToken,
+}
+
+impl Guest {
+    /// Notes that the connection has shown a valid credential.
+    pub(crate) fn is_welcome(&self) {
+        self.is_known.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The connections without a valid credential, oldest first.
+#[derive(Default)]
+struct Strangers(VecDeque<Weak<Guest>>);
+
+impl Strangers {
+    /// Adds a connection, and ends the oldest one if there are too many.
+    fn add(&mut self, guest: &Arc<Guest>) {
+        let is_stranger = |guest: &Weak<Guest>| {
+            let guest = guest.upgrade();
+            guest.is_some_and(|guest| !guest.is_known.load(Ordering::Relaxed))
+        };
+        if self.0.len() >= STRANGERS {
+            self.0.retain(is_stranger);
+        }
+        if self.0.len() >= STRANGERS
+            && let Some(oldest) = self.0.pop_front().and_then(|oldest| oldest.upgrade())
+        {
+            oldest.end.cancel();
+        }
+        self.0.push_back(Arc::downgrade(guest));
+    }
+}
+
 /// Connections at a time. More wait in the system's queue.
 const CONNECTIONS: usize = 4_096;
+/// Connections at a time that have not shown a valid credential. The oldest of them makes room for a new one, so that
+/// nobody can keep others out.
+const STRANGERS: usize = 512;
 /// Time for the headers of a request, from the first byte or the end of the last answer.
-const HEADERS: Duration = Duration::from_secs(30);
+const HEADERS: Duration = Duration::from_secs(15);
 /// Largest headers, in bytes.
 const HEADER_BYTES: usize = 32 << 10;
 /// Delay after a failure to accept, such as too many open files.
@@ -32,6 +74,7 @@ const GRACE: Duration = Duration::from_secs(3);
 pub(crate) async fn serve(listener: TcpListener, router: Router, stop: CancellationToken) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let connections = TaskTracker::new();
+    let mut strangers = Strangers::default();
     // Dropped connections end when this is cancelled.
     let end = CancellationToken::new();
     loop {
@@ -48,9 +91,12 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
         };
         match accepted {
             Ok((stream, peer)) => {
+                let guest = Arc::new(Guest::default());
+                strangers.add(&guest);
                 let connection = Connection {
                     router: router.clone(),
                     peer: Peer(peer),
+                    guest,
                     stop: stop.clone(),
                     end: end.clone(),
                 };
@@ -70,6 +116,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stop: Cancellat
 struct Connection {
     router: Router,
     peer: Peer,
+    guest: Arc<Guest>,
     stop: CancellationToken,
     end: CancellationToken,
 }
@@ -77,9 +124,10 @@ struct Connection {
 impl Connection {
     async fn run(self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
         let _ = stream.set_nodelay(true);
-        let (router, peer) = (self.router, self.peer);
+        let (router, peer, guest) = (self.router, self.peer, Arc::clone(&self.guest));
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(Arc::clone(&guest));
             router.clone().call(request.map(Body::new))
         });
         let connection = http1::Builder::new()
@@ -97,6 +145,7 @@ impl Connection {
                     connection.as_mut().graceful_shutdown();
                 }
                 () = self.end.cancelled() => return,
+                () = self.guest.end.cancelled() => return,
             }
         }
     }

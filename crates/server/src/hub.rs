@@ -17,6 +17,7 @@ use windlass_api::{Backend, ClientError, Envelope, Event, EventStream, SessionEv
 
 pub(crate) use self::partial::Partial;
 use crate::app::{BySession, lock};
+use crate::carried::Carried;
 use crate::queue::{Kind, Queue, SharedQueue, event};
 
 /// State events kept for connections that come back, in number and in bytes.
@@ -35,11 +36,13 @@ pub(crate) struct Hubs {
     hubs: Arc<BySession<Arc<Hub>>>,
     /// Told when a session changed in a way that a list of sessions shows.
     changed: Arc<Notify>,
+    carried: Arc<Carried>,
 }
 
 impl Hubs {
-    pub(crate) fn new(backend: Arc<dyn Backend>, changed: Arc<Notify>) -> Self {
+    pub(crate) fn new(backend: Arc<dyn Backend>, changed: Arc<Notify>, carried: Arc<Carried>) -> Self {
         Self {
+            carried,
             backend,
             hubs: Arc::new(Mutex::new(HashMap::new())),
             changed,
@@ -69,6 +72,7 @@ impl Hubs {
             hubs: Arc::clone(&self.hubs),
             backend: Arc::clone(&self.backend),
             changed: Arc::clone(&self.changed),
+            carried: Arc::clone(&self.carried),
         };
         tokio::spawn(reader.run(events));
         Ok(hub)
@@ -215,6 +219,7 @@ struct HubReader {
     hubs: Arc<BySession<Arc<Hub>>>,
     backend: Arc<dyn Backend>,
     changed: Arc<Notify>,
+    carried: Arc<Carried>,
 }
 
 impl HubReader {
@@ -237,6 +242,7 @@ impl HubReader {
 
     fn take(&self, envelope: &Envelope) {
         self.hub.take(envelope);
+        self.carried.hear(&self.backend, envelope);
         let is_telling = matches!(
             envelope.event,
             Event::Start { .. } | Event::Waiting(_) | Event::Session(SessionEvent::Title { .. })

@@ -13,10 +13,12 @@
 
 mod access;
 mod app;
+mod carried;
 mod checks;
 mod coarse;
 mod connection;
 mod credentials;
+mod diff;
 mod hub;
 pub mod page;
 mod problem;

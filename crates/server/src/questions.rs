@@ -8,6 +8,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use windlass_api::{CallId, Entry, Event, FailureKind, SessionId, Timestamp, Waiting};
 
+use windlass_core::log::{LogError, Preferences};
+
 use crate::app::lock;
 
 /// Entries at the end of a record in which open questions are looked for.
@@ -19,7 +21,6 @@ const REMEMBERED: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct OpenQuestion {
     /// Id of the call, for the answer.
-    #[schemars(with = "String")]
     pub(crate) call: CallId,
     /// The event that asked: `permission_request` or `question`.
     pub(crate) request: Event,
@@ -66,7 +67,8 @@ pub(crate) fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
             Event::ToolResult { call_id, .. } => {
                 let (done, rest) = open.into_iter().partition(|question| question.call == *call_id);
                 open = rest;
-                closed_by_results.extend(Vec::from_iter(Some(done).into_iter().flatten()));
+                let done: Vec<OpenQuestion> = done;
+                closed_by_results.extend(done);
             }
             Event::Start { .. } => {
                 closed_by_results.clear();
@@ -90,6 +92,34 @@ pub(crate) fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
     }
     open.sort_by_key(|question| question.seq);
     open
+}
+
+/// Scope of the store's small values under which refused questions of a session are kept.
+fn refused_scope(session: &SessionId) -> String {
+    format!("server.refused:{session}")
+}
+
+/// Records that a person refused a question whose turn was interrupted: nothing in the record says so.
+pub(crate) async fn refuse(
+    store: &(impl Preferences + ?Sized),
+    session: &SessionId,
+    question: &OpenQuestion,
+) -> Result<(), LogError> {
+    let name = question.seq.to_string();
+    store.set_preference(&refused_scope(session), &name, Some("no")).await
+}
+
+/// Removes the questions that a person refused after their turn was interrupted.
+pub(crate) async fn without_refused(
+    store: &(impl Preferences + ?Sized),
+    session: &SessionId,
+    mut questions: Vec<OpenQuestion>,
+) -> Vec<OpenQuestion> {
+    if questions.iter().any(|question| question.is_interrupted) {
+        let refused = store.preferences(&refused_scope(session)).await.unwrap_or_default();
+        questions.retain(|question| !refused.iter().any(|(name, _)| *name == question.seq.to_string()));
+    }
+    questions
 }
 
 fn is_of_agent(question: &OpenQuestion) -> bool {

@@ -20,7 +20,6 @@ const REMEMBERED: usize = 2_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub(crate) struct Sent {
     /// Id of the message.
-    #[schemars(with = "String")]
     pub(crate) id: MessageId,
     /// Number of its entry; absent while it waits in the queue.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::log::LogError;
 
 use crate::access::Access;
-use crate::app::{App, ServerPorts, Shared};
+use crate::app::{App, Inputs, ServerPorts, Shared};
 use crate::checks::outer;
 use crate::coarse::Coarse;
 use crate::connection;
@@ -68,6 +68,7 @@ impl Server {
         let listen = listener.local_addr().map_err(failed)?;
         let changed = Arc::new(Notify::new());
         let credentials = Credentials::new(Arc::clone(&ports.store) as _, Arc::clone(&ports.clock));
+        let inputs = Inputs::default();
         let app = App {
             access: Access {
                 listen,
@@ -79,10 +80,18 @@ impl Server {
             epoch: uuid::Uuid::now_v7().to_string(),
             credentials,
             failures: Default::default(),
-            hubs: Hubs::new(Arc::clone(&ports.backend), Arc::clone(&changed)),
-            coarse: Arc::new(Coarse::new(Arc::clone(&ports.backend), changed)),
-            answers: Default::default(),
-            sends: Default::default(),
+            hubs: Hubs::new(
+                Arc::clone(&ports.backend),
+                Arc::clone(&changed),
+                Arc::clone(&inputs.carried),
+            ),
+            coarse: Arc::new(Coarse::new(
+                Arc::clone(&ports.backend),
+                Arc::clone(&ports.store),
+                changed,
+            )),
+            inputs,
+            uploads: Default::default(),
             stop: CancellationToken::new(),
             ports,
         };

@@ -7,7 +7,7 @@ use windlass_api::{ClientError, Entry, Event, Overview, SessionId, SessionInfo, 
 use crate::app::App;
 use crate::hub::Partial;
 use crate::problem::Problem;
-use crate::questions::{OpenQuestion, TAIL, open_questions};
+use crate::questions::{OpenQuestion, TAIL, open_questions, without_refused};
 
 /// Entries of a snapshot.
 const ENTRIES: usize = 200;
@@ -16,19 +16,16 @@ const ENTRIES: usize = 200;
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Snapshot {
     /// The session.
-    #[schemars(with = "serde_json::Value")]
     pub(crate) session: SessionInfo,
     /// Number of the last state event in this snapshot: follow the events after it.
     pub(crate) seq: u64,
     /// Identifies the run of the server that the number belongs to.
     pub(crate) epoch: String,
     /// Model, mode, queue and goal; absent if another process works in the session.
-    #[schemars(with = "Option<serde_json::Value>")]
     pub(crate) overview: Option<Overview>,
     /// Reason the session cannot be used here, if it cannot.
     pub(crate) problem: Option<String>,
     /// The last entries, oldest first.
-    #[schemars(with = "Vec<serde_json::Value>")]
     pub(crate) entries: Vec<Entry>,
     /// True if there are older entries.
     pub(crate) has_more: bool,
@@ -39,7 +36,6 @@ pub(crate) struct Snapshot {
     /// What is being written right now.
     pub(crate) live: Partial,
     /// What the turn waits for, outermost first.
-    #[schemars(with = "Vec<serde_json::Value>")]
     pub(crate) why: Vec<Wait>,
     /// Time of the snapshot, in milliseconds since 1970.
     pub(crate) now: Timestamp,
@@ -92,7 +88,7 @@ pub(crate) async fn snapshot(app: &App, session: &SessionId) -> Result<Snapshot,
     };
     let tail = backend.tail(session, None, TAIL).await?;
     let now = app.ports.clock.now();
-    let questions = open_questions(&tail);
+    let questions = without_refused(&*app.ports.store, session, open_questions(&tail)).await;
     let running = running(&tail, now);
     let skip = tail.len().saturating_sub(ENTRIES);
     let entries: Vec<Entry> = tail.into_iter().skip(skip).collect();

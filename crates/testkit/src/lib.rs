@@ -10,6 +10,7 @@
 //! - [`Browser`]: Chromium without a window, for the web page.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
 //! - [`SimServer`]: the simulated model on its own thread, with its request log.
+//! - [`HttpServer`]: a running `windlass serve` with a browser that is signed in, [`SseEvents`]: a stream of it.
 //! - [`FakeEnv`]: the environment of a session, for tests of the service without settings and models.
 //! - [`eventually`] and [`processes_with`]: wait for a condition, search the process table.
 //!
@@ -30,6 +31,7 @@ mod browser;
 mod corpus;
 mod fake_checkpoints;
 mod fake_env;
+mod http;
 mod output;
 mod process;
 mod run;
@@ -43,6 +45,7 @@ pub use self::browser::{Browser, key};
 pub use self::corpus::failing_inputs;
 pub use self::fake_checkpoints::{FakeCheckpoints, Takeover};
 pub use self::fake_env::{EnvKit, FakeEnv, FakeFactory};
+pub use self::http::{HttpAnswer, HttpServer, SseEvent, SseEvents, http};
 pub use self::output::Output;
 pub use self::process::processes_with;
 pub use self::run::{Run, Running};

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::SettingsOptions;
+use super::{ModeOptions, SettingsOptions};
 
 /// Text at the end of `windlass serve --help`.
 pub(crate) const SERVE_HELP: &str = "\
@@ -46,6 +46,11 @@ pub(crate) struct ServeOptions {
     /// Folder of new sessions that name none [default: the current folder]
     #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
     pub(crate) cd: Option<PathBuf>,
+    /// Allow sessions in your home folder, or in a folder above it
+    #[arg(long)]
+    pub(crate) allow_home: bool,
+    #[command(flatten)]
+    pub(crate) mode: ModeOptions,
     #[command(flatten)]
     pub(crate) settings: SettingsOptions,
 }

@@ -9,6 +9,8 @@ use windlass_host::sandbox_access::SandboxAccess;
 use windlass_sandbox::{OpenMode, Workspace};
 use windlass_server::Files;
 
+use crate::wide_folder;
+
 /// Files that are looked at for a match.
 const MOST: usize = 50_000;
 
@@ -29,6 +31,15 @@ impl LocalFiles {
 
 #[async_trait]
 impl Files for LocalFiles {
+    async fn check(&self, place: &str) -> Result<(), String> {
+        let place = Path::new(place);
+        if !place.is_dir() {
+            return Err(format!("there is no folder {}", place.display()));
+        }
+        let settings = environment::settings(&self.given, place).map_err(|problem| problem.to_string())?;
+        wide_folder::check(&settings, place, false).map_err(|problem| problem.message)
+    }
+
     async fn find(&self, place: &str, words: &str, limit: usize) -> Vec<String> {
         let (given, root) = (self.given.clone(), PathBuf::from(place));
         let words = words.to_lowercase();

@@ -86,7 +86,7 @@ impl fmt::Display for AgentState {
 }
 
 /// Amounts of tokens, money, model requests and time. As a limit, `None` is no limit.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentBudget {
     /// Tokens read and written.
     pub tokens: Option<u64>,
@@ -115,7 +115,7 @@ impl fmt::Display for AgentBudget {
 }
 
 /// Position of a sub-agent in its tree.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentFamily {
     /// Session at the top of the tree.
     pub root: SessionId,
@@ -130,7 +130,7 @@ pub struct AgentFamily {
 }
 
 /// The job of a sub-agent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentJob {
     /// Name, for people and for messages to it.
     pub name: String,
@@ -150,7 +150,7 @@ pub struct AgentJob {
 }
 
 /// Result of a sub-agent so far.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AgentStatus {
     /// The state.
     pub state: AgentState,
@@ -165,7 +165,7 @@ pub struct AgentStatus {
 }
 
 /// One sub-agent.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AgentRow {
     /// Its session.
     pub session: SessionId,

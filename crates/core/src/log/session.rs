@@ -1,5 +1,6 @@
 //! Metadata of a session, available without reading its entries.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
@@ -22,7 +23,7 @@ pub struct NewSession {
 }
 
 /// Names of a session.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Label {
     /// One-line summary of the subject, for people to recognise the session.
     pub title: Option<String>,
@@ -33,7 +34,7 @@ pub struct Label {
 }
 
 /// A session without its content.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SessionInfo {
     /// Id of the session.
     pub id: SessionId,
@@ -60,7 +61,7 @@ pub struct SessionInfo {
 }
 
 /// State of a session's last turn.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SessionStatus {
     /// There was no input yet.
@@ -77,7 +78,7 @@ pub enum SessionStatus {
 }
 
 /// Counts and costs.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
     /// Number of messages, including those replaced by a summary.
     pub messages: u64,
@@ -137,7 +138,7 @@ pub enum SpentBy {
 }
 
 /// Spending of one group of calls.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Spent {
     /// The session, model, cause or day.
     pub of: String,

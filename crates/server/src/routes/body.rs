@@ -1,5 +1,7 @@
 //! Reads the parts of a request, with errors that name the field.
 
+use std::time::Duration;
+
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
@@ -8,6 +10,9 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::Problem;
 
+/// Time for a body to arrive.
+const TIME: Duration = Duration::from_secs(30);
+
 /// A JSON body. An empty one is an empty object.
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -15,7 +20,12 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let bytes = Bytes::from_request(request, state).await.map_err(|rejection| {
+        let reading = tokio::time::timeout(TIME, Bytes::from_request(request, state)).await;
+        let slow = |_| {
+            let text = format!("the body did not arrive within {} seconds", TIME.as_secs());
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "too_slow", text)
+        };
+        let bytes = reading.map_err(slow)?.map_err(|rejection| {
             let text = rejection.body_text();
             match rejection.status() {
                 StatusCode::PAYLOAD_TOO_LARGE => {

@@ -15,7 +15,7 @@ use super::body::{Body, Query};
 use crate::app::Shared;
 use crate::checks::Who;
 use crate::problem::Problem;
-use crate::questions::{TAIL, open_questions, was_asked};
+use crate::questions::{OpenQuestion, refuse, was_asked};
 use crate::queue::event;
 use crate::sends::Sent;
 
@@ -29,11 +29,12 @@ pub(crate) struct Message {
     text: Option<String>,
     /// Content, in order.
     #[serde(default)]
-    #[schemars(with = "Vec<serde_json::Value>")]
     parts: Vec<Part>,
+    /// Ids of uploaded images, which follow the text.
+    #[serde(default)]
+    uploads: Vec<String>,
     /// Action if a turn runs: `refuse`, `queue` or `steer`.
     #[serde(default = "queue")]
-    #[schemars(with = "String")]
     on_busy: OnBusy,
 }
 
@@ -54,7 +55,12 @@ pub(crate) async fn send(
         },
     };
     let text = message.text.into_iter().map(Part::text);
-    let parts: Vec<Part> = text.chain(message.parts).collect();
+    let mut parts: Vec<Part> = text.chain(message.parts).collect();
+    for (place, upload) in message.uploads.iter().enumerate() {
+        let image = app.uploads.get(upload);
+        let missing = || Problem::field(format!("uploads[{place}]"), "no such upload: send it again");
+        parts.push(Part::Binary(image.ok_or_else(missing)?));
+    }
     if parts.is_empty() {
         return Err(Problem::field("text", "a message needs `text` or `parts`"));
     }
@@ -73,7 +79,7 @@ pub(crate) async fn send(
         on_busy: message.on_busy,
         id: message_id,
     };
-    let sent = app.sends.send(&*app.ports.backend, submission).await?;
+    let sent = app.inputs.sends.send(&*app.ports.backend, submission).await?;
     Ok((StatusCode::ACCEPTED, Json(sent)))
 }
 
@@ -146,54 +152,74 @@ pub(crate) async fn reply(
     Body(reply): Body<Reply>,
 ) -> Result<StatusCode, Problem> {
     let reply = reply.into_reply()?;
-    app.info(&id).await?;
-    let tail = app.ports.backend.tail(&id, None, TAIL).await?;
-    let open = open_questions(&tail)
-        .into_iter()
-        .find(|question| question.call == call);
+    let info = app.info(&id).await?;
+    let open = app.coarse.questions(&info).await;
+    let open = open.into_iter().find(|question| question.call == call);
     if let Some(question) = &open {
         match (&reply, question.question()) {
             (UserReply::Permission(_), Some(_)) => {
                 return Err(Problem::field("answer", "this is a question: it needs a `text`"));
             }
             (UserReply::Text(_), None) => {
-                return Err(Problem::field(
-                    "text",
-                    "this is a permission request: it needs an `answer`",
-                ));
+                return Err(Problem::field("text", "this is a permission request: it needs an `answer`"));
             }
             _ => {}
         }
     }
-    // Remembered first: another client may look as soon as the call goes on.
-    if !app.ports.backend.reply(&id, &call, reply).await {
-        return Err(match app.answers.by(&id, &call) {
-            Some(by) => {
-                let mut problem = Problem::conflict("answered", format!("{by} has answered this already"));
-                problem.by = Some(by);
-                problem
-            }
-            None if was_asked(&tail, &call) => {
-                Problem::conflict("answered", "this was answered already, or its turn has ended")
-            }
-            None => Problem::not_found(format!("nothing asks under the id `{call}` in this session")),
-        });
+    let answers = &app.inputs.answers;
+    let is_taken = match open.filter(|question| question.is_interrupted) {
+        // Only one client continues the work.
+        Some(question) => answers.by(&id, &call).is_none() && continued(&app, &id, &question, reply).await?,
+        None => app.ports.backend.reply(&id, &call, reply).await,
+    };
+    if !is_taken {
+        return Err(stale(&app, &id, &call).await?);
     }
-    app.answers.remember(&id, &call, &who.name);
+    answers.remember(&id, &call, &who.name);
     if let Some(hub) = app.hubs.known(&id) {
-        hub.tell(&event(
-            "answered",
-            &json!({ "session": id, "call": call, "by": who.name }),
-        ));
+        hub.tell(&event("answered", &json!({ "session": id, "call": call, "by": who.name })));
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Continues the work of an interrupted turn with the answer to its question.
+async fn continued(
+    app: &Shared,
+    session: &SessionId,
+    question: &OpenQuestion,
+    reply: UserReply,
+) -> Result<bool, Problem> {
+    app.hubs.hub(session).await?;
+    let Some(text) = app.inputs.carried.keep(session, question, reply) else {
+        refuse(&*app.ports.store, session, question).await?;
+        return Ok(true);
+    };
+    let submission = Submission {
+        on_busy: OnBusy::Queue,
+        ..Submission::text(session.clone(), text)
+    };
+    app.inputs.sends.send(&*app.ports.backend, submission).await?;
+    Ok(true)
+}
+
+/// Explains why an answer came too late.
+async fn stale(app: &Shared, session: &SessionId, call: &CallId) -> Result<Problem, Problem> {
+    if let Some(by) = app.inputs.answers.by(session, call) {
+        let mut problem = Problem::conflict("answered", format!("{by} has answered this already"));
+        problem.by = Some(by);
+        return Ok(problem);
+    }
+    let record = windlass_core::log::record(&*app.ports.store, session).await?;
+    Ok(match was_asked(&record, call) {
+        true => Problem::conflict("answered", "this was answered already, or its turn has ended"),
+        false => Problem::not_found(format!("nothing asks under the id `{call}` in this session")),
+    })
 }
 
 /// A message that was taken back.
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct TakenBack {
     /// The message.
-    #[schemars(with = "serde_json::Value")]
     message: std::sync::Arc<windlass_api::Message>,
 }
 
@@ -237,7 +263,6 @@ pub(crate) struct CommandsQuery {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CommandList {
     /// All commands.
-    #[schemars(with = "Vec<serde_json::Value>")]
     commands: Vec<CommandInfo>,
     /// Completions of the line, each a whole line.
     completions: Vec<String>,
@@ -274,7 +299,7 @@ pub(crate) struct CommandBody {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct CommandAnswer {
     /// Text for the user: plain, or Markdown if it is long.
-    text: String,
+    pub(crate) text: String,
     /// Next action of the client: `nothing`, `submit` (with the parts to send), `session` (to continue in), `watch`
     /// (its events come by the stream), `edit` (a line), `leave`.
     #[schemars(with = "serde_json::Value")]
@@ -292,17 +317,20 @@ pub(crate) async fn command(
             "a command starts with `/` or `!`; text goes to /messages",
         ));
     };
-    app.hubs.hub(&id).await?;
-    let reply = app.ports.backend.command(&id, &line).await;
+    run(&app, &id, &line).await.map(Json)
+}
+
+/// Runs a command line.
+pub(crate) async fn run(app: &Shared, id: &SessionId, line: &str) -> Result<CommandAnswer, Problem> {
+    app.hubs.hub(id).await?;
+    let reply = app.ports.backend.command(id, line).await;
     let reply = reply.map_err(|error| match error {
         // The name of a session in an argument, not the session of the path.
-        ClientError::Unknown(other) if other != id => {
-            Problem::field("line", format!("there is no session {other}"))
-        }
+        ClientError::Unknown(other) if other != *id => Problem::field("line", format!("there is no session {other}")),
         error => error.into(),
     })?;
-    Ok(Json(CommandAnswer {
+    Ok(CommandAnswer {
         text: reply.text,
         follow: reply.follow,
-    }))
+    })
 }

@@ -35,7 +35,6 @@ pub(crate) struct EntriesQuery {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Entries {
     /// Oldest first.
-    #[schemars(with = "Vec<serde_json::Value>")]
     entries: Vec<Entry>,
     /// True if there are older entries.
     has_more: bool,

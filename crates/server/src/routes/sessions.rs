@@ -69,7 +69,6 @@ pub(crate) async fn list(
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct BeginBody {
     /// Id of a new session, made by the client: a repeated request gives the same session.
-    #[schemars(with = "Option<String>")]
     id: Option<SessionId>,
     /// Folder of a new session.
     place: Option<String>,
@@ -80,10 +79,8 @@ pub(crate) struct BeginBody {
     /// Key of a channel: the session that has it, or a new one.
     key: Option<String>,
     /// Opens an existing session.
-    #[schemars(with = "Option<String>")]
     resume: Option<SessionId>,
     /// Copies a session.
-    #[schemars(with = "Option<String>")]
     fork: Option<SessionId>,
     /// Number of the last entry to copy.
     after: Option<u64>,
@@ -93,7 +90,6 @@ pub(crate) struct BeginBody {
 #[derive(Serialize, JsonSchema)]
 pub(crate) struct Begun {
     /// The session.
-    #[schemars(with = "serde_json::Value")]
     session: SessionInfo,
 }
 
@@ -151,6 +147,10 @@ pub(crate) async fn begin(
             parent: None,
         }
     };
+    if let Begin::New { place, .. } | Begin::Keyed { place, .. } | Begin::Fork { place: Some(place), .. } = &begin {
+        let checked = app.ports.files.check(place).await;
+        checked.map_err(|why| Problem::field("place", why))?;
+    }
     let session = app.ports.backend.begin(begin).await?;
     app.hubs.hub(&session.id).await?;
     Ok((StatusCode::CREATED, Json(Begun { session })))

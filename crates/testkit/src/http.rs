@@ -1,0 +1,305 @@
+//! A server under test, and a small HTTP client that sends what it is told to, right or wrong.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::{PATIENCE, Run, Running, eventually, must};
+
+/// Time without a byte after which a connection counts as stuck.
+const SILENCE: Duration = Duration::from_secs(60);
+
+/// Answer to a request.
+#[derive(Debug, Clone)]
+pub struct HttpAnswer {
+    /// Status code.
+    pub status: u16,
+    /// Headers, with names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: String,
+}
+
+impl HttpAnswer {
+    /// Returns the body as JSON.
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        must(serde_json::from_str(&self.body), &self.body)
+    }
+
+    /// Returns the value of a header.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Sends one request and reads the whole answer. `Host` and `Content-Length` are added unless given.
+#[track_caller]
+pub fn http(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
+    let mut stream = send(addr, method, path, headers, body);
+    read_answer(&mut stream)
+}
+
+#[track_caller]
+fn send(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> BufReader<TcpStream> {
+    let mut stream = must(TcpStream::connect(addr), "connect");
+    must(stream.set_read_timeout(Some(SILENCE)), "set a time limit");
+    let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
+    let is_given = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+    if !is_given("host") {
+        head.push_str(&format!("Host: {addr}\r\n"));
+    }
+    if !is_given("content-length") {
+        head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+    }
+    for (name, value) in headers {
+        head.push_str(&format!("{name}: {value}\r\n"));
+    }
+    // A server that refuses may close before it has read everything.
+    let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
+    BufReader::new(stream)
+}
+
+fn read_head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
+    let mut line = String::new();
+    must(stream.read_line(&mut line), "read the status");
+    let status = line.split(' ').nth(1).and_then(|code| code.parse().ok()).unwrap_or_default();
+    let mut headers = Vec::new();
+    loop {
+        line.clear();
+        must(stream.read_line(&mut line), "read a header");
+        match line.trim_end().split_once(':') {
+            Some((name, value)) => headers.push((name.to_lowercase(), value.trim().to_owned())),
+            None => return (status, headers),
+        }
+    }
+}
+
+fn read_answer(stream: &mut BufReader<TcpStream>) -> HttpAnswer {
+    let (status, headers) = read_head(stream);
+    let is_chunked = headers.iter().any(|header| header.0 == "transfer-encoding");
+    let mut body = Vec::new();
+    if is_chunked {
+        while let Some(chunk) = read_chunk(stream) {
+            body.extend(chunk);
+        }
+    } else {
+        let _ = stream.read_to_end(&mut body);
+    }
+    HttpAnswer {
+        status,
+        headers,
+        body: String::from_utf8_lossy(&body).into_owned(),
+    }
+}
+
+fn read_chunk(stream: &mut impl BufRead) -> Option<Vec<u8>> {
+    let mut line = String::new();
+    stream.read_line(&mut line).ok()?;
+    let size = usize::from_str_radix(line.trim(), 16).ok()?;
+    let mut chunk = vec![0; size + 2];
+    stream.read_exact(&mut chunk).ok()?;
+    chunk.truncate(size);
+    (size > 0).then_some(chunk)
+}
+
+/// A running `windlass serve`, and a browser that is signed in.
+pub struct HttpServer {
+    /// The process.
+    pub running: Running,
+    /// Address and port.
+    pub addr: String,
+    /// Value of the `Cookie` header.
+    pub cookie: String,
+}
+
+impl HttpServer {
+    /// Starts the server and signs in with its link.
+    #[track_caller]
+    pub fn start(run: Run) -> Self {
+        let mut running = run.start();
+        running.wait_for_stdout("/#t=");
+        running.wait_until("the link is printed", |running| running.stdout().ends_with('\n'));
+        let said = running.stdout();
+        let link = said.split_whitespace().find(|word| word.contains("/#t=")).unwrap_or_default();
+        let (url, token) = must(link.split_once("/#t=").ok_or("no link"), &said);
+        let addr = url.trim_start_matches("http://").to_owned();
+        let body = json!({ "token": token, "name": "test browser" }).to_string();
+        let answer = http(&addr, "POST", "/api/login", &[("Content-Type", "application/json")], &body);
+        let cookie = answer.header("set-cookie").and_then(|cookie| cookie.split(';').next());
+        let cookie = must(cookie.ok_or("no cookie"), &answer.body).to_owned();
+        Self { running, addr, cookie }
+    }
+
+    /// Sends a request as the browser that is signed in.
+    #[track_caller]
+    pub fn request(&self, method: &str, path: &str, body: &str) -> HttpAnswer {
+        let headers = [
+            ("Cookie", self.cookie.as_str()),
+            ("X-Windlass", "1"),
+            ("Content-Type", "application/json"),
+        ];
+        http(&self.addr, method, path, &headers, body)
+    }
+
+    /// Reads something.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Value {
+        let answer = self.request("GET", path, "");
+        assert_eq!(answer.status, 200, "GET {path}: {}", answer.body);
+        answer.json()
+    }
+
+    /// Sends something, which must succeed.
+    #[track_caller]
+    pub fn post(&self, path: &str, body: &Value) -> Value {
+        let answer = self.request("POST", path, &body.to_string());
+        assert!((200..300).contains(&answer.status), "POST {path}: {}", answer.body);
+        match answer.body.is_empty() {
+            true => Value::Null,
+            false => answer.json(),
+        }
+    }
+
+    /// Creates a session and returns its id.
+    #[track_caller]
+    pub fn session(&self) -> String {
+        let begun = self.post("/api/sessions", &json!({}));
+        begun["session"]["id"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Sends a text to a session.
+    #[track_caller]
+    pub fn say(&self, session: &str, text: &str) -> Value {
+        self.post(&format!("/api/sessions/{session}/messages"), &json!({ "text": text }))
+    }
+
+    /// Follows events in the background.
+    #[track_caller]
+    pub fn events(&self, path: &str) -> SseEvents {
+        SseEvents::open(&self.addr, path, &[("Cookie", &self.cookie)])
+    }
+
+    /// Waits until the session asks something, and returns the question.
+    #[track_caller]
+    pub fn question(&self, session: &str) -> Value {
+        let path = format!("/api/sessions/{session}/state");
+        let mut found = Value::Null;
+        let asked = eventually(PATIENCE, || {
+            found = self.get(&path)["questions"][0].clone();
+            !found.is_null()
+        });
+        assert!(asked, "the session asks nothing");
+        found
+    }
+
+    /// Waits until no turn runs.
+    #[track_caller]
+    pub fn wait_idle(&self, session: &str) -> Value {
+        let path = format!("/api/sessions/{session}/state");
+        let mut state = Value::Null;
+        let ended = eventually(PATIENCE, || {
+            state = self.get(&path);
+            let entries = state["entries"].as_array();
+            let last = entries.and_then(|entries| entries.iter().rev().find(|entry| is_edge(entry)));
+            state["overview"]["is_busy"] == false && last.is_some_and(|last| last["type"] != "start")
+        });
+        assert!(ended, "the turn does not end: {state}");
+        state
+    }
+}
+
+/// Returns true for an entry that starts or ends a turn.
+fn is_edge(entry: &Value) -> bool {
+    matches!(entry["type"].as_str(), Some("start" | "final" | "canceled" | "failed"))
+}
+
+/// One server-sent event.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SseEvent {
+    /// Name; empty for events of a session.
+    pub name: String,
+    /// Id, if it has one.
+    pub id: Option<u64>,
+    /// Data.
+    pub data: Value,
+}
+
+/// Events read in the background.
+pub struct SseEvents {
+    events: Arc<Mutex<(Vec<SseEvent>, bool)>>,
+}
+
+impl SseEvents {
+    /// Opens a stream.
+    #[track_caller]
+    pub fn open(addr: &str, path: &str, headers: &[(&str, &str)]) -> Self {
+        let mut stream = send(addr, "GET", path, headers, "");
+        let (status, _) = read_head(&mut stream);
+        assert_eq!(status, 200, "GET {path}");
+        let events = Arc::new(Mutex::new((Vec::new(), false)));
+        let found = Arc::clone(&events);
+        std::thread::spawn(move || {
+            let mut text = String::new();
+            while let Some(chunk) = read_chunk(&mut stream) {
+                text.push_str(&String::from_utf8_lossy(&chunk));
+                while let Some((block, rest)) = text.split_once("\n\n") {
+                    let event = parse(block);
+                    lock(&found).0.extend(event);
+                    text = rest.to_owned();
+                }
+            }
+            lock(&found).1 = true;
+        });
+        Self { events }
+    }
+
+    /// Returns the events so far.
+    pub fn so_far(&self) -> Vec<SseEvent> {
+        lock(&self.events).0.clone()
+    }
+
+    /// Returns the state events so far: number and type.
+    pub fn states(&self) -> Vec<(u64, String)> {
+        let events = self.so_far();
+        let states = events.iter().filter_map(|event| Some((event.id?, &event.data["type"])));
+        states.map(|(id, kind)| (id, kind.as_str().unwrap_or_default().to_owned())).collect()
+    }
+
+    /// Waits until an event arrives, and returns it.
+    #[track_caller]
+    pub fn wait_for(&self, what: &str, is_it: impl Fn(&SseEvent) -> bool) -> SseEvent {
+        let mut found = None;
+        let came = eventually(PATIENCE, || {
+            found = self.so_far().into_iter().find(&is_it);
+            found.is_some()
+        });
+        assert!(came, "{what} does not come: {:#?}", self.so_far());
+        must(found.ok_or("nothing"), what)
+    }
+
+    /// Waits until the stream ends.
+    #[track_caller]
+    pub fn wait_for_end(&self) {
+        assert!(eventually(PATIENCE, || lock(&self.events).1), "the stream does not end");
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Parses one block; comments and `retry` are no events.
+fn parse(block: &str) -> Option<SseEvent> {
+    let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+    let data = field("data")?;
+    Some(SseEvent {
+        name: field("event").unwrap_or_default().to_owned(),
+        id: field("id").and_then(|id| id.parse().ok()),
+        data: must(serde_json::from_str(data), data),
+    })
+}
