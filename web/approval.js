@@ -27,7 +27,7 @@ export class Asks {
   draw(conversation) {
     const asks = [...conversation.asks.values()];
     this.node.hidden = !asks.length;
-    patch(this.node, asks, (ask) => `${conversation.id} ${ask.call_id}`, (ask) => this.card(ask, conversation), () => {});
+    patch(this.node, asks, (ask) => `${conversation.id} ${ask.call_id} ${ask.isInterrupted}`, (ask) => this.card(ask, conversation), () => {});
   }
 
   card(ask, conversation) {
@@ -67,7 +67,7 @@ function permissionCard(ask, conversation, send) {
   const view = h('div.ask-view', shown);
   const hint = h('p.hint');
   const offered = CHOICES.filter(([name]) => !ask.once_only || (name !== 'session' && name !== 'always'));
-  const buttons = new Map(offered.map(([name, letter, label]) => [name, h('button', { type: 'button', class: name === 'once' ? 'primary' : name === 'tell' || name === 'always' ? 'subtle' : '', onclick: () => choose(name) }, h('span', label), h('kbd', letter))]));
+  const buttons = new Map(offered.map(([name, letter, label]) => [name, h('button', { class: name === 'once' ? 'primary' : name === 'tell' || name === 'always' ? 'subtle' : '', onclick: () => choose(name) }, h('span', label), h('kbd', letter))]));
   const row = h('div.answers', [...buttons.values()]);
   const node = h('article.ask', { 'aria-labelledby': `ask-${ask.call_id}` },
     h('header', icon('hand'), h('h3', { id: `ask-${ask.call_id}` }, QUESTIONS[ask.tool] ?? `Run ${clean(ask.tool)}?`), h('span.tag', { class: ask.category }, RISKS[ask.category] ?? ask.category), h('span.time.elapsed', { 'data-since': ask.since }, elapsed(Date.now() - ask.since))),
@@ -104,8 +104,8 @@ function permissionCard(ask, conversation, send) {
   const reset = () => { fill(row, [...buttons.values()]); node.refresh(); buttons.get('once').focus(); };
   const confirmLasting = (name) => {
     const scope = name === 'always' ? 'Never ask again in this folder about' : 'Do not ask again in this session about';
-    const yes = h('button.primary', { type: 'button', onclick: () => send({ answer: name }, node) }, 'Yes, do not ask again');
-    fill(row, h('p.lasting', `${scope} `, h('code', clean(`${ask.tool} ${ask.subjects.join(' · ')}`))), yes, h('button', { type: 'button', onclick: reset }, 'Back'));
+    const yes = h('button.primary', { onclick: () => send({ answer: name }, node) }, 'Yes, do not ask again');
+    fill(row, h('p.lasting', `${scope} `, h('code', clean(`${ask.tool} ${ask.subjects.join(' · ')}`))), yes, h('button', { onclick: reset }, 'Back'));
     yes.focus();
   };
   node.press = (letter) => {
@@ -117,16 +117,16 @@ function permissionCard(ask, conversation, send) {
 
 function tell(row, done, back) {
   const input = h('input.wide', { type: 'text', 'aria-label': 'What to do instead', placeholder: 'What should it do instead?', maxlength: 4000, onkeydown: (event) => { if (event.key === 'Escape') { event.stopPropagation(); back(); } } });
-  fill(row, h('form.tell', { onsubmit: (event) => { event.preventDefault(); if (input.value.trim()) done(input.value.trim()); } }, input, h('button.primary', 'Say no'), h('button', { type: 'button', onclick: back }, 'Back')));
+  fill(row, h('form.tell', { onsubmit: (event) => { event.preventDefault(); if (input.value.trim()) done(input.value.trim()); } }, input, h('button.primary', { type: 'submit' }, 'Say no'), h('button', { onclick: back }, 'Back')));
   input.focus();
 }
 
 function questionCard(ask, send) {
   const input = h('input.wide', { type: 'text', 'aria-label': 'Your answer', placeholder: 'Another answer' });
   const node = h('article.ask.question', { 'aria-labelledby': `ask-${ask.call_id}` },
-    h('header', icon('question'), h('h3', { id: `ask-${ask.call_id}`, dir: 'auto' }, clean(ask.text))),
-    h('div.answers', ask.options.map((option, index) => h('button', { type: 'button', onclick: () => send({ text: option }, node) }, h('span', { dir: 'auto' }, clean(option)), h('kbd', String(index + 1))))),
-    h('form.tell', { onsubmit: (event) => { event.preventDefault(); if (input.value.trim()) send({ text: input.value.trim() }, node); } }, input, h('button.primary', 'Answer')));
+    h('header', icon('hand'), h('h3', { id: `ask-${ask.call_id}`, dir: 'auto' }, clean(ask.text))),
+    h('div.answers', ask.options.map((option, index) => h('button', { onclick: () => send({ text: option }, node) }, h('span', { dir: 'auto' }, clean(option)), h('kbd', String(index + 1))))),
+    h('form.tell', { onsubmit: (event) => { event.preventDefault(); if (input.value.trim()) send({ text: input.value.trim() }, node); } }, input, h('button.primary', { type: 'submit' }, 'Answer')));
   node.press = (letter) => { const option = ask.options[Number(letter) - 1]; if (option) send({ text: option }, node); };
   return node;
 }

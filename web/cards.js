@@ -6,9 +6,9 @@ import { elapsed, money, span } from './format.js';
 import { copyText } from './ui.js';
 
 // Lines of an output that are shown before "show all", and the most that are ever shown at once.
-const SHOWN = 200;
+const OUTPUT_SHOWN = 200;
 const TAIL = 8;
-const MOST = 500_000;
+const OUTPUT_MOST = 500_000;
 
 // For each tool: its icon, the words while it runs and afterwards, and the argument that tells most.
 const TOOLS = {
@@ -16,15 +16,13 @@ const TOOLS = {
   read_file: ['file', 'Reading', 'Read', 'path'], list_directory: ['folder', 'Listing', 'Listed', 'path'],
   write_file: ['edit', 'Writing', 'Wrote', 'path'], edit_file: ['edit', 'Editing', 'Edited', 'path'],
   apply_patch: ['edit', 'Patching', 'Patched', ''], grep: ['search', 'Searching', 'Searched', 'pattern'],
-  glob: ['search', 'Finding', 'Found', 'pattern'], fetch: ['globe', 'Fetching', 'Fetched', 'url'],
-  todo: ['list', 'Planning', 'Updated the tasks', ''], ask_user: ['question', 'Asking', 'Asked', 'question'],
+  glob: ['search', 'Finding', 'Found', 'pattern'], fetch: ['link', 'Fetching', 'Fetched', 'url'],
+  todo: ['list', 'Planning', 'Updated the tasks', ''], ask_user: ['hand', 'Asking', 'Asked', 'question'],
   agent: ['agents', 'Delegating', 'Delegated', 'task'], agent_wait: ['agents', 'Waiting for agents', 'Waited for agents', ''],
   agent_list: ['agents', 'Listing agents', 'Listed agents', ''], agent_send: ['agents', 'Writing to agent', 'Wrote to agent', 'message'],
   agent_stop: ['agents', 'Stopping agent', 'Stopped agent', ''], set_working_directory: ['folder', 'Entering', 'Entered', 'path'],
   done: ['check', 'Finishing', 'Finished', ''], tool_output: ['file', 'Reading output', 'Read output', 'id'],
 };
-
-export const STATES = { running: 'running', done: 'done', failed: 'failed', stopped: 'stopped' };
 
 // Describes a call in words: {name, verb, subject}.
 export function describe(item) {
@@ -40,7 +38,7 @@ export function describe(item) {
 
 // Creates the card of a call. `card.update(item)` redraws what changed.
 export function callCard(first, conversation) {
-  const button = h('button.call-head', { type: 'button' });
+  const button = h('button.call-head');
   const body = h('div.call-body');
   const node = h('article.item.call', button, body);
   let [chosen, shownFor] = [null, ''];
@@ -60,7 +58,7 @@ export function callCard(first, conversation) {
     const version = `${item.state}${isOpen()}${item.result?.length ?? ''}`;
     if (!isOpen()) { fill(body); shownFor = ''; return; }
     if (item.state === 'running') drawLive(body, item, conversation);
-    else if (version !== shownFor) fill(body, content(item, conversation));
+    else if (version !== shownFor) fill(body, cardContent(item, conversation));
     shownFor = version;
   };
   node.update = (next) => { item = next; draw(); };
@@ -108,7 +106,7 @@ function lanesOf(item, conversation) {
 function drawLive(body, item, conversation) {
   let live = body.querySelector(':scope > .output');
   if (!live) {
-    fill(body, commandLine(item), live = h('pre.output.live', { tabindex: 0, role: 'region', 'aria-label': 'Live output' }), h('div.lanes'));
+    fill(body, commandBlock(item), live = h('pre.output.live', { tabindex: 0, role: 'region', 'aria-label': 'Live output' }), h('div.lanes'));
   }
   const lines = cleanOutput(item.output.slice(-20_000)).replace(/\n$/, '').split('\n');
   live.textContent = lines.slice(-TAIL).join('\n');
@@ -124,18 +122,18 @@ function lane(entry) {
 }
 
 // A command of several lines is shown as it is; its title has only the first.
-function commandLine(item) {
+function commandBlock(item) {
   const command = item.name === 'bash' ? String(item.args?.command ?? '') : '';
   return command.includes('\n') || command.length > 90 ? h('pre.command', { tabindex: 0, role: 'region', 'aria-label': 'Command' }, clean(command)) : null;
 }
 
-function content(item, conversation) {
+function cardContent(item, conversation) {
   const files = diffsOf(item);
   if (files.length) return [files.map((file) => fileDiff(file, { isAlone: files.length === 1 })), item.isError ? output(item.result) : null];
   if (item.name === 'todo' && (item.details?.items ?? item.args?.items)) return todoList(item.details?.items ?? item.args.items);
   const lanes = lanesOf(item, conversation).map(lane);
   const args = TOOLS[item.name] || !item.args || !Object.keys(item.args).length ? null : h('pre.command', { tabindex: 0, role: 'region', 'aria-label': 'Arguments' }, clean(JSON.stringify(item.args, null, 2)));
-  return [commandLine(item), args, lanes.length ? h('div.lanes', lanes) : null, item.result ? output(item.result) : h('p.muted', 'No output.')];
+  return [commandBlock(item), args, lanes.length ? h('div.lanes', lanes) : null, item.result ? output(item.result) : h('p.muted', 'No output.')];
 }
 
 const TASK = { pending: 'open', in_progress: 'in progress', completed: 'done', open: 'open', active: 'in progress', done: 'done' };
@@ -150,16 +148,16 @@ export function todoList(items) {
 
 // The output of a call: its end first, because errors are there.
 export function output(text) {
-  const all = cleanOutput(String(text).slice(0, MOST)).replace(/\n+$/, '');
+  const all = cleanOutput(String(text).slice(0, OUTPUT_MOST)).replace(/\n+$/, '');
   const lines = all.split('\n');
-  const isLong = lines.length > SHOWN || all.length > 40_000;
-  const short = isLong ? lines.slice(0, SHOWN).map((line) => line.slice(0, 2_000)).join('\n').slice(0, 40_000) : all;
+  const isLong = lines.length > OUTPUT_SHOWN || all.length > 40_000;
+  const short = isLong ? lines.slice(0, OUTPUT_SHOWN).map((line) => line.slice(0, 2_000)).join('\n').slice(0, 40_000) : all;
   const box = h('pre.output', { tabindex: 0, role: 'region', 'aria-label': 'Output' }, short);
-  const copy = h('button.quiet.copy', { type: 'button', 'aria-label': 'Copy output', onclick: () => copyText(String(text), copy) }, icon('copy'), h('span', 'Copy'));
+  const copy = h('button.quiet.copy', { 'aria-label': 'Copy output', onclick: () => copyText(String(text), copy) }, icon('copy'), h('span', 'Copy'));
   const wrap = h('div.output-box', box, copy);
   if (isLong) {
-    const more = h('button.quiet.more', { type: 'button', onclick: () => { box.textContent = all; more.remove(); } },
-      lines.length > SHOWN ? `Show all ${lines.length.toLocaleString()} lines` : `Show all ${String(text).length.toLocaleString()} characters`);
+    const more = h('button.quiet.more', { onclick: () => { box.textContent = all; more.remove(); } },
+      lines.length > OUTPUT_SHOWN ? `Show all ${lines.length.toLocaleString()} lines` : `Show all ${String(text).length.toLocaleString()} characters`);
     wrap.append(more);
   }
   return wrap;

@@ -3,7 +3,7 @@
 import { get, inSession, query } from './api.js';
 import { clean, fill, h } from './dom.js';
 
-const MOST = 8;
+const OFFERED = 8;
 
 export class Completion {
   constructor(input, session) {
@@ -51,12 +51,12 @@ export class Completion {
   }
 
   async files(word, from, to) {
-    const { files } = await get(`files${query({ session: this.session(), q: word, limit: MOST })}`);
+    const { files } = await get(`files${query({ session: this.session(), q: word, limit: OFFERED })}`);
     return files.map((path) => ({ text: `@${path} `, label: path, note: '', from, to }));
   }
 
   show(rows) {
-    this.rows = rows.slice(0, MOST);
+    this.rows = rows.slice(0, OFFERED);
     this.chosen = 0;
     if (!this.rows.length) { this.close(); return; }
     this.node.hidden = false;

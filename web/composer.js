@@ -1,6 +1,6 @@
 // The input: text, images, long pastes, commands. Drafts are kept per session.
 
-import { clean, fill, h, icon, iconButton, patch } from './dom.js';
+import { clean, h, icon, iconButton, patch } from './dom.js';
 import { bytes, plural } from './format.js';
 import { Completion } from './complete.js';
 import { announce, dialog, toast } from './ui.js';
@@ -17,17 +17,16 @@ export class Composer {
     this.images = [];
     this.pastes = [];
     this.at = -1;
-    this.input = h('textarea', { rows: 1, 'aria-label': 'Message', placeholder: 'Ask for a change, or type / for commands', enterkeyhint: 'send', spellcheck: 'true', autocomplete: 'off', oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.pasted(event) });
+    this.input = h('textarea', { rows: 1, 'aria-label': 'Message', placeholder: 'Ask for a change, or type / for commands', enterkeyhint: 'send', autocomplete: 'off', oninput: () => this.typed(), onkeydown: (event) => this.key(event), onpaste: (event) => this.pasted(event) });
     this.completion = new Completion(this.input, actions.session);
     this.chips = h('div.chips');
     this.picker = h('input', { type: 'file', accept: 'image/png,image/jpeg,image/gif,image/webp', multiple: true, hidden: true, 'aria-label': 'Choose images', tabindex: -1, onchange: () => { this.addFiles(this.picker.files); this.picker.value = ''; } });
-    this.stop = h('button.stop', { type: 'button', 'aria-label': 'Stop', title: 'Stop (Esc twice)', hidden: true, onclick: () => actions.stop() }, icon('stop'));
+    this.stop = h('button.stop', { 'aria-label': 'Stop', title: 'Stop (Esc twice)', hidden: true, onclick: () => actions.stop() }, icon('stop'));
     this.go = h('button.send', { type: 'submit', 'aria-label': 'Send', title: 'Send (Enter)', disabled: true }, icon('send'));
-    this.steer = h('button.quiet.steer', { type: 'button', hidden: true, title: 'Give it to the running turn (Ctrl+Enter)', onclick: () => this.send('steer') }, icon('bolt'), 'Steer');
-    this.facts = h('div.composer-facts');
+    this.steer = h('button.quiet.steer', { hidden: true, title: 'Give it to the running turn (Ctrl+Enter)', onclick: () => this.send('steer') }, icon('bolt'), 'Steer');
     this.node = h('form.composer', { onsubmit: (event) => { event.preventDefault(); this.send(); } },
       this.completion.node, this.chips, this.input,
-      h('div.composer-row', iconButton('clip', 'Attach images', () => this.picker.click()), this.picker, this.facts, this.steer, this.stop, this.go));
+      h('div.composer-row', iconButton('clip', 'Attach images', () => this.picker.click()), this.picker, h('span.spring'), this.steer, this.stop, this.go));
     this.node.addEventListener('dragover', (event) => event.preventDefault());
     this.node.addEventListener('drop', (event) => { event.preventDefault(); this.addFiles(event.dataTransfer.files); });
   }
@@ -145,7 +144,7 @@ export class Composer {
         this.input.focus();
       });
       const open = chip.text !== undefined
-        ? h('button.quiet', { type: 'button', onclick: () => this.editPaste(chip) }, icon('file'), `Pasted text, ${plural(chip.text.split('\n').length, 'line')}`)
+        ? h('button.quiet', { onclick: () => this.editPaste(chip) }, icon('file'), `Pasted text, ${plural(chip.text.split('\n').length, 'line')}`)
         : h('span', h('img', { src: `data:${chip.mime};base64,${chip.data}`, alt: '' }), h('bdi', clean(chip.path)));
       return h('span.chip', open, remove);
     });
@@ -155,8 +154,8 @@ export class Composer {
   editPaste(chip) {
     const area = h('textarea.paste', { value: chip.text, 'aria-label': 'Pasted text' });
     dialog('Pasted text', (close) => [area, h('div.row.end',
-      h('button', { type: 'button', onclick: () => { this.pastes = this.pastes.filter((one) => one !== chip); this.input.value += area.value; this.drawChips(); this.typed(); close(); } }, 'Put into the message'),
-      h('button.primary', { type: 'button', onclick: () => { chip.text = area.value; chip.key += 'x'; this.drawChips(); close(); } }, 'Save'))]);
+      h('button', { onclick: () => { this.pastes = this.pastes.filter((one) => one !== chip); this.input.value += area.value; this.drawChips(); this.typed(); close(); } }, 'Put into the message'),
+      h('button.primary', { onclick: () => { chip.text = area.value; chip.key += 'x'; this.drawChips(); close(); } }, 'Save'))]);
   }
 
   send(onBusy) {
@@ -182,10 +181,6 @@ export class Composer {
     this.put('');
     this.saveDraft();
     this.drawChips();
-  }
-
-  drawFacts(nodes) {
-    fill(this.facts, nodes);
   }
 }
 

@@ -5,7 +5,7 @@ import { plural } from './format.js';
 import { copyText } from './ui.js';
 
 // Lines of one file that are shown before "show all".
-const SHOWN = 200;
+const DIFF_SHOWN = 200;
 
 // Parses a unified diff into hunks of lines with their numbers.
 export function parseDiff(text) {
@@ -61,7 +61,7 @@ function markPair(before, after) {
   after.mark = [start, b.length - end];
 }
 
-function content(row) {
+function lineContent(row) {
   if (!row.mark || row.mark[0] >= row.mark[1]) return row.text || '\u200b';
   const [from, to] = row.mark;
   return [row.text.slice(0, from), h('mark', row.text.slice(from, to)), row.text.slice(to)];
@@ -72,12 +72,12 @@ const SIGNS = { added: '+', removed: '−', same: ' ', meta: ' ' };
 function unified(hunks) {
   return hunks.map(({ title, lines }) => [
     h('div.hunk', title || ' '),
-    lines.map((row) => h(`div.line.${row.kind}`, h('span.no', String(row.old ?? '')), h('span.no', String(row.now ?? '')), h('span.sign', SIGNS[row.kind]), h('code', content(row)))),
+    lines.map((row) => h(`div.line.${row.kind}`, h('span.no', String(row.old ?? '')), h('span.no', String(row.now ?? '')), h('span.sign', SIGNS[row.kind]), h('code', lineContent(row)))),
   ]);
 }
 
 function sideBySide(hunks) {
-  const half = (row, number) => (row ? [h('span.no', String(row[number] ?? '')), h('code', { class: row.kind }, content(row))] : [h('span.no'), h('code.none')]);
+  const half = (row, number) => (row ? [h('span.no', String(row[number] ?? '')), h('code', { class: row.kind }, lineContent(row))] : [h('span.no'), h('code.none')]);
   return hunks.map(({ title, lines }) => {
     const rows = [];
     for (let at = 0; at < lines.length;) {
@@ -110,12 +110,12 @@ export function fileDiff({ path, what, diff }, { open = true, isAlone = false } 
   const total = hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
   const { added, removed } = counts(hunks);
   const body = h('div.diff', { tabindex: 0, role: 'region', 'aria-label': `Changes in ${clean(path)}` });
-  let isWhole = total <= SHOWN;
+  let isWhole = total <= DIFF_SHOWN;
   const draw = () => {
-    const shown = isWhole ? hunks : cut(hunks, SHOWN);
+    const shown = isWhole ? hunks : cut(hunks, DIFF_SHOWN);
     body.classList.toggle('split', isSplit);
     fill(body, isSplit ? sideBySide(shown) : unified(shown));
-    if (!isWhole) body.append(h('button.quiet', { type: 'button', onclick: () => { isWhole = true; draw(); } }, `Show all ${total} lines`));
+    if (!isWhole) body.append(h('button.quiet', { onclick: () => { isWhole = true; draw(); } }, `Show all ${total} lines`));
   };
   const node = isAlone && diff ? h('div.file-diff', body) : h('details.file-diff', { open },
     h('summary', icon('right'), h('bdi.path', clean(path)), what && what !== 'modified' ? h('span.tag', what) : null, diff ? stat(added, removed) : null),
@@ -138,13 +138,13 @@ function cut(hunks, limit) {
 // Changes of several files, with the switch between one and two columns and a copy as a patch.
 export function diffView(changes) {
   const files = changes.map((change, index) => fileDiff(change, { open: changes.length <= 6 || index < 3 }));
-  const toggle = h('button.quiet', { type: 'button', 'aria-pressed': String(isSplit), onclick: () => {
+  const toggle = h('button.quiet', { 'aria-pressed': String(isSplit), onclick: () => {
     isSplit = !isSplit;
     localStorage.setItem('windlass.split', isSplit ? '1' : '0');
     toggle.setAttribute('aria-pressed', String(isSplit));
     for (const file of files) file.redraw();
   } }, 'Side by side');
-  const copy = h('button.quiet', { type: 'button', onclick: () => copyText(patchText(changes), copy) }, icon('copy'), h('span', 'Copy patch'));
+  const copy = h('button.quiet', { onclick: () => copyText(patchText(changes), copy) }, icon('copy'), h('span', 'Copy patch'));
   return add(h('div.diffs'), [h('div.row.tools', toggle, copy), files]);
 }
 

@@ -2,11 +2,13 @@
 
 const SVG = 'http://www.w3.org/2000/svg';
 
-// Creates an element: h('button.primary', {onclick, 'aria-label': 'Send'}, 'Send', icon).
+// Creates an element: h('button.primary', {onclick, 'aria-label': 'Send'}, 'Send', icon). A button submits no form
+// unless told so.
 // `style` is an object, because the content security policy forbids style attributes.
 export function h(selector, props, ...children) {
   const [tag, ...classes] = selector.split('.');
   const node = document.createElement(tag || 'div');
+  if (tag === 'button') node.type = 'button';
   if (classes.length) node.className = classes.join(' ');
   if (isContent(props)) children.unshift(props);
   else set(node, props);
@@ -85,21 +87,21 @@ const ICONS = {
   search: 'M11 4a7 7 0 1 0 0 14 7 7 0 0 0 0-14zM20 20l-4-4', back: 'M15 5l-7 7 7 7', down: 'M6 9l6 6 6-6',
   right: 'M9 6l6 6-6 6', check: 'M5 13l4 4L19 7', dots: 'M5 12h.01M12 12h.01M19 12h.01',
   file: 'M14 3H6v18h12V7zM14 3v4h4', edit: 'M4 20h4L19 9l-4-4L4 16zM13 7l4 4', terminal: 'M5 7l5 5-5 5M12 18h7',
-  globe: 'M12 3a9 9 0 1 0 0 18 9 9 0 0 0 0-18zM3 12h18M12 3c5 5 5 13 0 18M12 3c-5 5-5 13 0 18', list: 'M9 6h11M9 12h11M9 18h11M4 6h.01M4 12h.01M4 18h.01',
+  list: 'M9 6h11M9 12h11M9 18h11M4 6h.01M4 12h.01M4 18h.01',
   folder: 'M3 6h7l2 2h9v11H3z', tool: 'M14 6a5 5 0 0 0-6 6L3 17l4 4 5-5a5 5 0 0 0 6-6l-3 3-3-1-1-3z', spark: 'M12 3l2 7 7 2-7 2-2 7-2-7-7-2 7-2z',
   undo: 'M9 6L4 11l5 5M4 11h10a5 5 0 0 1 5 5v2', redo: 'M15 6l5 5-5 5M20 11H10a5 5 0 0 0-5 5v2', copy: 'M9 9h11v11H9zM5 15H4V4h11v1',
   clip: 'M20 11l-8 8a5 5 0 0 1-7-7l8-8a3 3 0 0 1 5 5l-8 8a1 1 0 0 1-2-2l7-7',
-  gear: 'M12 9a3 3 0 1 0 0 6 3 3 0 0 0 0-6zM12 2v4M12 18v4M2 12h4M18 12h4M5 5l3 3M16 16l3 3M5 19l3-3M16 8l3-3',
+  gear: 'M4 7h10M18 7h2M4 17h2M10 17h10M16 5v4M8 15v4',
   diff: 'M12 4v10M7 9h10M7 19h10', agents: 'M6 5v14M6 14h6a5 5 0 0 0 5-5V5M17 3v2M6 3v2', warn: 'M12 4l9 16H3zM12 10v4M12 17h.01',
   hand: 'M12 3l8 4v5c0 5-4 8-8 9-4-1-8-4-8-9V7zM12 8v4M12 15h.01', trash: 'M4 7h16M9 7V4h6v3M6 7l1 13h10l1-13',
   bolt: 'M13 3L5 14h6l-1 7 8-11h-6z', clock: 'M12 4a8 8 0 1 0 0 16 8 8 0 0 0 0-16zM12 8v4l3 2', link: 'M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1',
-  fleet: 'M4 5h7v6H4zM13 5h7v6h-7zM4 13h7v6H4zM13 13h7v6h-7z', question: 'M8 9a4 4 0 1 1 5 4c-1 .5-1 1-1 2M12 19h.01',
+  fleet: 'M4 5h7v6H4zM13 5h7v6h-7zM4 13h7v6H4zM13 13h7v6h-7z',
 };
 
 // Draws an icon. It is decoration: the control around it carries the name.
 export function icon(name) {
   const svg = document.createElementNS(SVG, 'svg');
-  const attributes = { viewBox: '0 0 24 24', 'aria-hidden': 'true', class: `icon icon-${name}`, focusable: 'false' };
+  const attributes = { viewBox: '0 0 24 24', 'aria-hidden': 'true', class: `icon icon-${name}` };
   for (const [key, value] of Object.entries(attributes)) svg.setAttribute(key, value);
   const path = document.createElementNS(SVG, 'path');
   path.setAttribute('d', ICONS[name] ?? ICONS.tool);
@@ -126,7 +128,7 @@ export function ring(share) {
 
 // A button with an icon and a name that a screen reader hears and a tooltip shows.
 export function iconButton(name, label, onclick, more = {}) {
-  return h('button.icon-button', { type: 'button', 'aria-label': label, title: label, onclick, ...more }, icon(name));
+  return h('button.icon-button', { 'aria-label': label, title: label, onclick, ...more }, icon(name));
 }
 
 // Control characters, which have no place in a text, and the marks that change its direction.

@@ -3,11 +3,9 @@
 import { command } from './api.js';
 import { clean, fill, h, icon } from './dom.js';
 import { ago, money, place, span, tokens } from './format.js';
-import { sorted, stateOf, titleOf } from './sessions.js';
+import { STATE_WORDS, sorted, stateOf, titleOf } from './sessions.js';
 import { store } from './store.js';
 import { complain, prompt, toast } from './ui.js';
-
-const WORDS = { asks: 'Needs you', working: 'Working', failed: 'Failed', finished: 'New answer', idle: 'Idle' };
 
 // Draws the overview into `node`.
 export function drawFleet(node) {
@@ -26,7 +24,7 @@ export function drawFleet(node) {
 function tile(row) {
   const state = stateOf(row);
   return h('a.tile', { href: `#/s/${encodeURIComponent(row.id)}`, 'data-state': state },
-    h('span.state', h('span.dot'), WORDS[state], row.parent ? h('span.tag', 'agent') : null), h('strong', { dir: 'auto' }, titleOf(row)),
+    h('span.state', h('span.dot'), STATE_WORDS[state] || 'idle', row.parent ? h('span.tag', 'agent') : null), h('strong', { dir: 'auto' }, titleOf(row)),
     row.status ? h('span.muted', { dir: 'auto' }, clean(row.status)) : null,
     h('span.under', h('bdi', place(clean(row.place ?? ''))), h('span', row.updated_at ? ago(row.updated_at) : ''), row.totals?.cost_usd ? h('span', money(row.totals.cost_usd)) : null, row.model ? h('span', clean(row.model[1] ?? row.model)) : null));
 }
@@ -50,7 +48,7 @@ export function agentTree(it, again) {
 
 function agent(row, run) {
   const isRunning = RUNNING.has(row.state);
-  const button = (label, sign, action) => h('button.quiet', { type: 'button', onclick: action }, icon(sign), label);
+  const button = (label, sign, action) => h('button.quiet', { onclick: action }, icon(sign), label);
   const seconds = Math.max(1, ((row.ended_at ?? Date.now()) - row.created_at) / 1000);
   const burn = isRunning && row.spent?.cost_usd ? `${money((row.spent.cost_usd / seconds) * 60)}/min` : '';
   const facts = [row.spent?.turns ? `${row.spent.turns} turns` : '', row.spent?.tokens ? `${tokens(row.spent.tokens)} tokens` : '', row.spent?.cost_usd ? money(row.spent.cost_usd) : '', burn, span(seconds * 1000)].filter(Boolean);

@@ -207,7 +207,6 @@ function hearMessage(it, event, time) {
   if (!text && !images.length) return;
   if (it.turn && !it.turn.message) it.turn.message = message.id;
   it.push({ kind: 'user', text, images, id: message.id, time: message.created_at ?? time }, event);
-  it.hasUser = true;
 }
 
 function hearDelta(it, { kind, text }, time) {

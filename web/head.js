@@ -8,13 +8,13 @@ import { remove, rename, store } from './store.js';
 import { complain, copyText, menu, prompt, toast } from './ui.js';
 
 export class Head {
-  // `actions`: panel(tab), command(line), palette(), go(hash).
+  // `actions`: panel(tab), command(line), go(hash), fillIn(text).
   constructor(actions) {
     this.actions = actions;
     this.title = h('h1.session-title', { dir: 'auto' });
     this.under = h('p.session-under');
-    this.gauge = h('button.gauge', { type: 'button', onclick: () => actions.panel('context') });
-    this.cost = h('button.quiet.cost', { type: 'button', onclick: () => actions.panel('cost') });
+    this.gauge = h('button.gauge', { onclick: () => actions.panel('context') });
+    this.cost = h('button.quiet.cost', { onclick: () => actions.panel('cost') });
     this.more = iconButton('dots', 'More', () => this.menu(), { 'aria-haspopup': 'menu', 'aria-expanded': 'false' });
     this.node = h('header.head', h('a.icon-button.back', { href: '#/', 'aria-label': 'All sessions' }, icon('back')),
       h('div.titles', this.title, this.under), this.cost, this.gauge,
@@ -24,8 +24,8 @@ export class Head {
   draw(it) {
     const { info, overview } = it;
     this.title.textContent = titleOf(info);
-    const mode = overview.mode ? h('button.quiet.mode', { type: 'button', 'aria-label': `Permission mode: ${overview.mode}`, onclick: (event) => this.modes(event.currentTarget) }, overview.mode) : null;
-    const model = overview.model ? h('button.quiet.model', { type: 'button', 'aria-label': `Model: ${overview.provider} ${overview.model}`, onclick: () => this.actions.fillIn('/model ') }, clean(overview.model)) : h('span', 'no model set up');
+    const mode = overview.mode ? h('button.quiet.mode', { 'aria-label': `Permission mode: ${overview.mode}`, onclick: (event) => this.modes(event.currentTarget) }, overview.mode) : null;
+    const model = overview.model ? h('button.quiet.model', { 'aria-label': `Model: ${overview.provider} ${overview.model}`, onclick: () => this.actions.fillIn('/model ') }, clean(overview.model)) : h('span', 'no model set up');
     fill(this.under, model, mode, h('bdi.where', clean(info?.place ?? '')), overview.provider === 'sim' ? h('span.tag', 'simulated') : null, it.trouble ? h('span.tag.warn', { title: clean(it.trouble) }, clean(it.trouble)) : null);
     const used = info?.totals?.context_tokens ?? 0;
     const share = overview.window ? used / overview.window : 0;
@@ -48,8 +48,6 @@ export class Head {
     const { id } = it;
     menu(this.more, [
       ['Rename', async () => { const name = await prompt('Name of the session', titleOf(it.info), 'Rename'); if (name) { try { await rename(id, name); it.info.label.title = name; this.draw(it); } catch (error) { complain(error); } } }, 'edit'],
-      ['Search', this.actions.palette, 'search'],
-      ['Tasks and plan', () => this.actions.panel('tasks'), 'list'], ['Agents', () => this.actions.panel('agents'), 'agents'],
       ['Compact the context', () => this.actions.command('/compact'), 'spark'],
       ['Continue in a copy', () => this.actions.command('/session fork'), 'copy'],
       ['Export as Markdown', () => this.export('markdown', 'md'), 'file'], ['Export as JSON', () => this.export('json', 'json'), 'file'],

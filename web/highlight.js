@@ -2,22 +2,23 @@
 
 import { h } from './dom.js';
 
-const LONGEST = 40_000;
-const WORDS = 'and as async await break case catch class const continue def default defer del do done echo elif else end enum except export extends false False fi final finally fn for from func function go if impl implements import in insert interface into is join lambda let loop match mod move mut new nil None not null of or package pass private protected pub public raise return select self set static struct super switch table then this throw trait true True try type typeof union unsafe update use using val values var void where while with yield';
-const PLAIN = /^(|text|txt|plain|markdown|md|html|xml|svg|log|output)$/;
-const HASH = /^(py|python|sh|bash|zsh|shell|console|yaml|yml|toml|ini|rb|ruby|make|makefile|dockerfile|perl|r)$/;
+const CODE_LONGEST = 40_000;
+const KEYWORDS = 'as async await break case catch class const continue def default do elif else enum except export extends false False fi finally fn for from func function if impl import in interface is let loop match mod mut new nil None not null or package pub public raise return self static struct super switch then this throw trait true True try type use var void where while with yield';
+const PLAIN = /^(|text|txt|markdown|md|html|xml|svg)$/;
+const HASH = /^(py|python|sh|bash|shell|console|yaml|yml|toml|ruby|makefile|dockerfile)$/;
 const STRINGS = '"""[^]*?"""|"(?:\\\\.|[^"\\\\\\n])*"|`(?:\\\\.|[^`\\\\])*`|\'(?:\\\\.|[^\'\\\\\\n])*\'';
-const scanner = (comments, words) => new RegExp(`(${comments})|(${STRINGS})|\\b(\\d[\\w.]*)\\b|\\b(${words.replaceAll(' ', '|')})\\b`, 'g');
-const SCANNERS = { hash: scanner('(?<![\\w$&])#[^\\n]*', WORDS), slash: scanner('//[^\\n]*|/\\*[^]*?\\*/', WORDS), sql: scanner('--[^\\n]*', `${WORDS} ${WORDS.toUpperCase()} FROM WHERE ORDER BY GROUP CREATE LEFT`) };
+const scanner = (comments) => new RegExp(`(${comments})|(${STRINGS})|\\b(\\d[\\w.]*)\\b|\\b(${KEYWORDS.replaceAll(' ', '|')})\\b`, 'g');
+const SCANNER_HASH = scanner('(?<![\\w$&])#[^\\n]*');
+const SCANNER = scanner('//[^\\n]*|/\\*[^]*?\\*/');
 
 // Returns the nodes of a code text.
 export function highlight(text, language) {
   const name = String(language ?? '').toLowerCase();
   if (name === 'diff' || name === 'patch') return text.split('\n').map((line, index) => [index ? '\n' : '', h(`span.${lineKind(line)}`, line)]);
-  if (PLAIN.test(name) || text.length > LONGEST) return [text];
+  if (PLAIN.test(name) || text.length > CODE_LONGEST) return [text];
   const nodes = [];
   let at = 0;
-  for (const found of text.matchAll(SCANNERS[HASH.test(name) ? 'hash' : name === 'sql' ? 'sql' : 'slash'])) {
+  for (const found of text.matchAll(HASH.test(name) ? SCANNER_HASH : SCANNER)) {
     const kind = found[1] ? 'comment' : found[2] ? 'string' : found[3] ? 'number' : 'word';
     nodes.push(text.slice(at, found.index), h(`span.hl-${kind}`, found[0]));
     at = found.index + found[0].length;

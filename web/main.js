@@ -1,6 +1,6 @@
 // The page: puts the views together and follows the address.
 
-import { get, inSession } from './api.js';
+import { command, get, inSession } from './api.js';
 import { Asks, askLine } from './approval.js';
 import { Composer } from './composer.js';
 import { clean, fill, h, icon } from './dom.js';
@@ -10,42 +10,41 @@ import { Head } from './head.js';
 import { showLogin, useLink } from './login.js';
 import { drawBadge, notify, startWorker } from './notify.js';
 import { openPalette } from './palette.js';
-import { Panel } from './panels.js';
+import { PANEL_TABS, Panel } from './panels.js';
 import { Queue } from './queue.js';
 import { SessionList, mark, titleOf } from './sessions.js';
 import { applyTheme, openSettings } from './settings.js';
-import * as state from './store.js';
+import { begin, cancel, close, connect, disconnect, loadSessions, older, on, open, outbox, refreshFacts, reply, send, store } from './store.js';
 import { Transcript } from './transcript.js';
 import { announce, complain, confirm, copyText, perFrame, toast } from './ui.js';
 
-const { store, on } = state;
 const root = document.getElementById('app');
 
 const go = (hash) => { location.hash = hash; };
 const panel = new Panel();
-const list = new SessionList({ create, settings: openSettings });
-const asks = new Asks({ answer });
-const composer = new Composer({ send: state.send, command: runCommand, stop, session: () => store.conversation?.id, history: () => store.conversation?.items.filter((item) => item.kind === 'user').map((item) => item.text) ?? [] });
-const queue = new Queue({ edit: (text) => { composer.put(text); composer.input.focus(); }, steer: (message) => state.outbox.add(store.conversation.id, { text: '', parts: message.parts, onBusy: 'steer' }) });
-const head = new Head({ panel: (tab) => panel.toggle(tab), command: runCommand, palette, go, fillIn: (text) => { composer.put(text); composer.input.focus(); } });
-const transcript = new Transcript({ older: state.older, changes: (point) => panel.open('changes', point), permalink: (item) => copyText(`${location.href.split('#')[0]}#/s/${encodeURIComponent(store.conversation.id)}/m/${item.seq}`), rewind });
+const sessionList = new SessionList({ create: newSession, settings: openSettings });
+const asks = new Asks({ answer: answerAsk });
+const composer = new Composer({ send: send, command: runCommand, stop, session: () => store.conversation?.id, history: () => store.conversation?.items.filter((item) => item.kind === 'user').map((item) => item.text) ?? [] });
+const queue = new Queue({ edit: (text) => { composer.put(text); composer.input.focus(); }, steer: (message) => outbox.add(store.conversation.id, { text: '', parts: message.parts, onBusy: 'steer' }) });
+const head = new Head({ panel: (tab) => panel.toggle(tab), command: runCommand, go, fillIn: (text) => { composer.put(text); composer.input.focus(); } });
+const transcript = new Transcript({ older: older, changes: (point) => panel.open('changes', point), permalink: (item) => copyText(`${location.href.split('#')[0]}#/s/${encodeURIComponent(store.conversation.id)}/m/${item.seq}`), rewind });
 const banner = h('div.banner', { role: 'status', hidden: true });
 const session = h('main.chat', { id: 'main', tabindex: -1 }, head.node, h('div.stage', transcript.node, transcript.below), h('div.dock', asks.node, queue.node, composer.node));
 const welcome = h('main.welcome', { id: 'main', tabindex: -1 });
 const fleet = h('main.fleet', { id: 'main', tabindex: -1 });
 
-async function create() {
+async function newSession() {
   try {
-    const made = await state.create(store.conversation?.info?.place ?? '');
-    state.loadSessions();
+    const made = await begin(store.conversation?.info?.place ?? '');
+    loadSessions();
     go(`#/s/${encodeURIComponent(made.session.id)}`);
     composer.input.focus();
   } catch (error) { complain(error); }
 }
 
-async function answer(call, reply) {
+async function answerAsk(call, answer) {
   const it = store.conversation;
-  try { await state.answer(it.id, call, reply); } catch (error) {
+  try { await reply(it.id, call, answer); } catch (error) {
     // Somebody else was faster, or the turn is over: the card has no meaning any more.
     if (error.status === 409 || error.status === 404) { it.asks.delete(call); draw(); toast(error.message); return; }
     complain(error);
@@ -61,25 +60,25 @@ async function stop() {
   it.status = 'Stopping';
   draw();
   announce('Stopping');
-  try { await state.cancel(it.id); } catch (error) { complain(error); }
+  try { await cancel(it.id); } catch (error) { complain(error); }
 }
 
 async function runCommand(line) {
   const it = store.conversation;
-  let reply;
-  try { reply = await state.command(line); } catch (error) {
+  let result;
+  try { result = await command(store.conversation.id, line); } catch (error) {
     it.note({}, 'bad', `${line}: ${error.message}`);
     draw();
     return;
   }
-  const { follow } = reply;
-  if (reply.text) it.push({ kind: 'text', text: reply.text, isAside: true }, {});
-  if (follow?.type === 'submit') state.send({ text: textOf(follow.data), parts: follow.data, onBusy: 'queue' });
+  const { follow } = result;
+  if (result.text) it.push({ kind: 'text', text: result.text, isAside: true }, {});
+  if (follow?.type === 'submit') send({ text: textOf(follow.data), parts: follow.data, onBusy: 'queue' });
   else if (follow?.type === 'session') go(`#/s/${encodeURIComponent(follow.data.id)}`);
   else if (follow?.type === 'edit') composer.put(follow.data);
   else if (follow?.type === 'leave') it.note({}, 'quiet', 'Close this tab whenever you like; the session goes on.');
-  announce(reply.text ? clean(reply.text).slice(0, 200) : 'Done');
-  await state.refreshFacts(it);
+  announce(result.text ? clean(result.text).slice(0, 200) : 'Done');
+  await refreshFacts(it);
   draw();
 }
 
@@ -90,7 +89,7 @@ async function rewind(item) {
   const later = it.items.filter((one) => one.kind === 'user');
   const number = later.length - later.indexOf(item);
   if (!await confirm('Go back to before this message?', 'The conversation continues from there, and files go back as well. The record keeps everything.', 'Go back')) return;
-  const listed = await state.command('/rewind').catch(() => null);
+  const listed = await command(it.id, '/rewind').catch(() => null);
   const rows = (listed?.text.match(/^\s*\d+/gm) ?? []).map(Number);
   const chosen = rows.length ? rows[rows.length - number] ?? rows[0] : number;
   composer.put(item.text);
@@ -100,9 +99,9 @@ async function rewind(item) {
 function palette() {
   const it = store.conversation;
   openPalette([
-    { sign: 'plus', label: 'New session', run: create }, { sign: 'fleet', label: 'Overview', run: () => go('#/fleet') },
+    { sign: 'plus', label: 'New session', run: newSession }, { sign: 'fleet', label: 'Overview', run: () => go('#/fleet') },
     { sign: 'gear', label: 'Settings', run: openSettings },
-    ...(it ? [{ sign: 'diff', label: 'Changes', run: () => panel.open('changes') }, { sign: 'spark', label: 'Context', run: () => panel.open('context') }, { sign: 'clock', label: 'Cost', run: () => panel.open('cost') }, { sign: 'agents', label: 'Agents', run: () => panel.open('agents') }, { sign: 'list', label: 'Tasks and plan', run: () => panel.open('tasks') }] : []),
+    ...(it ? PANEL_TABS.map(([name, label, sign]) => ({ sign, label, run: () => panel.open(name) })) : []),
   ]);
 }
 
@@ -118,7 +117,7 @@ const draw = perFrame(() => {
   asks.draw(it);
   queue.draw(it);
   composer.busy(it.isBusy);
-  transcript.drawPending(state.outbox.of(it.id));
+  transcript.drawPending(outbox.of(it.id));
   if (changed.has('plan')) panel.refresh('tasks');
   drawBadge(titleOf(it.info));
   tick();
@@ -157,7 +156,7 @@ async function askWhy(it) {
 function drawWelcome() {
   const rows = [...store.sessions.values()].filter((row) => !row.parent);
   fill(welcome, h('div.hello', mark(), h('h1', 'Windlass'), h('p.muted', rows.length ? 'Choose a session, or start a new one.' : 'Start a session to work in a folder on this machine.'),
-    h('div.row.center', h('button.primary', { type: 'button', onclick: create }, icon('plus'), 'New session'), h('button', { type: 'button', onclick: palette }, icon('search'), 'Search'))));
+    h('div.row.center', h('button.primary', { onclick: newSession }, icon('plus'), 'New session'), h('button', { onclick: palette }, icon('search'), 'Search'))));
 }
 
 // Follows the address: #/, #/fleet, #/s/ID, #/s/ID/m/SEQ, #/approve/CALL.
@@ -172,9 +171,9 @@ async function route() {
   if (view !== 'session') {
     composer.saveDraft();
     panel.close();
-    if (store.conversation) state.close();
+    if (store.conversation) close();
     if (view === 'fleet') drawFleet(fleet); else drawWelcome();
-    list.draw();
+    sessionList.draw();
     drawBadge('');
     return;
   }
@@ -183,11 +182,11 @@ async function route() {
     composer.open(id);
     const row = store.sessions.get(id);
     if (row) delete row.isUnread;
-    await state.open(id);
+    await open(id);
     if (matchMedia('(pointer: fine)').matches) composer.input.focus();
   }
   if (seq) transcript.jump(Number(seq));
-  list.draw();
+  sessionList.draw();
 }
 
 // Finds the session that asks, from a link to the request alone.
@@ -204,7 +203,7 @@ function shortcuts(event) {
   if (isCommand && key === 'k') { event.preventDefault(); palette(); }
   else if (isCommand && key === 'j') { event.preventDefault(); composer.input.focus(); }
   else if (isCommand && key === 'b' && store.conversation) { event.preventDefault(); panel.toggle('changes'); }
-  else if (event.altKey && key === 'n') { event.preventDefault(); create(); }
+  else if (event.altKey && key === 'n') { event.preventDefault(); newSession(); }
   else if (event.key === 'Escape' && !panel.node.hidden && panel.node.contains(document.activeElement)) panel.close();
 }
 
@@ -225,7 +224,7 @@ function attention() {
 }
 
 function listen() {
-  on('sessions', perFrame(() => { list.draw(); if (document.body.dataset.view === 'fleet') drawFleet(fleet); else if (document.body.dataset.view === 'home') drawWelcome(); drawBadge(store.conversation ? titleOf(store.conversation.info) : ''); }));
+  on('sessions', perFrame(() => { sessionList.draw(); if (document.body.dataset.view === 'fleet') drawFleet(fleet); else if (document.body.dataset.view === 'home') drawWelcome(); drawBadge(store.conversation ? titleOf(store.conversation.info) : ''); }));
   on('sessions', attention);
   on('open', draw);
   on('sends', draw);
@@ -244,23 +243,23 @@ function listen() {
     if (store.lostAt) { fill(banner, h('span.pulse'), `Reconnecting since ${when(store.lostAt)} `, h('span.elapsed', { 'data-since': store.lostAt }, elapsed(Date.now() - store.lostAt)), h('span.muted', ' Nothing is lost; what you send is kept.')); announce('Connection lost, reconnecting'); } else announce('Connected again');
     tick();
   });
-  on('login', (error) => { state.disconnect(); showLogin(root, error); });
+  on('login', (error) => { disconnect(); showLogin(root, error); });
 }
 
 async function start() {
   applyTheme();
   const refused = await useLink();
   if (refused) { showLogin(root, refused); return; }
-  fill(root, h('a.skip', { href: '#main', onclick: (event) => { event.preventDefault(); document.getElementById('main').focus(); } }, 'Skip to the conversation'), list.node, welcome, panel.node, banner);
+  fill(root, h('a.skip', { href: '#main', onclick: (event) => { event.preventDefault(); document.getElementById('main').focus(); } }, 'Skip to the conversation'), sessionList.node, welcome, panel.node, banner);
   listen();
   window.addEventListener('hashchange', route);
   document.addEventListener('keydown', shortcuts);
-  document.addEventListener('visibilitychange', () => { if (document.hidden) composer.saveDraft(); else { draw(); tick(); list.draw(); } });
+  document.addEventListener('visibilitychange', () => { if (document.hidden) composer.saveDraft(); else { draw(); tick(); sessionList.draw(); } });
   window.addEventListener('pagehide', () => composer.saveDraft());
   navigator.serviceWorker?.addEventListener('message', (event) => { if (String(event.data?.hash).startsWith('#/')) go(event.data.hash); });
-  state.loadSessions();
+  loadSessions();
   await route();
-  if (!store.conversation) state.connect();
+  if (!store.conversation) connect();
   startWorker();
 }
 

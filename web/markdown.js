@@ -7,14 +7,14 @@ import { highlight } from './highlight.js';
 import { copyText } from './ui.js';
 
 // Beyond these the text is shown as it is: nobody formats a line of this length by hand.
-const LONGEST = 100_000;
-const LONGEST_LINE = 10_000;
+const TEXT_LONGEST = 100_000;
+const LINE_LONGEST = 10_000;
 const DEEPEST = 24;
 
 // Shows a Markdown text in `box`. Blocks that did not change keep their nodes, so a growing text costs only its
 // last block.
 export function renderMarkdown(box, text) {
-  const blocks = tokens(text);
+  const blocks = lex(text);
   const shown = box.blocks ?? (box.blocks = []);
   let level = 2;
   blocks.forEach((token, index) => {
@@ -29,9 +29,9 @@ export function renderMarkdown(box, text) {
   return box;
 }
 
-function tokens(text) {
+function lex(text) {
   const safe = clean(text);
-  if (safe.length > LONGEST || longestLine(safe) > LONGEST_LINE) return [{ type: 'plain', raw: safe, text: safe }];
+  if (safe.length > TEXT_LONGEST || longestLine(safe) > LINE_LONGEST) return [{ type: 'plain', raw: safe, text: safe }];
   try {
     return lexer(safe, { gfm: true, breaks: false }).filter((token) => token.type !== 'space' && token.type !== 'def');
   } catch {
@@ -53,7 +53,7 @@ function block(token, depth) {
     case 'text': return h('span', { dir: 'auto' }, token.tokens ? inline(token.tokens, depth) : unescape(token.text));
     case 'code': return codeBlock(token.text, token.lang);
     case 'blockquote': return h('blockquote', token.tokens.map((inner) => block(inner, depth + 1)));
-    case 'list': return list(token, depth);
+    case 'list': return listBlock(token, depth);
     case 'table': return table(token, depth);
     case 'hr': return h('hr');
     case 'plain': return plain(token.text);
@@ -61,7 +61,7 @@ function block(token, depth) {
   }
 }
 
-function list(token, depth) {
+function listBlock(token, depth) {
   const items = token.items.map((item) => {
     const content = item.tokens.filter((inner) => inner.type !== 'space' && inner.type !== 'checkbox').map((inner) => block(inner, depth + 1));
     if (!item.task) return h('li', content);
@@ -89,8 +89,8 @@ function inline(list, depth) {
       case 'del': return h('del', inline(token.tokens, depth + 1));
       case 'codespan': return h('code', token.text);
       case 'br': return h('br');
-      case 'link': return link(token.href, inline(token.tokens, depth + 1), token.text);
-      case 'image': return link(token.href, ['Image: ', token.text || 'without a description'], '');
+      case 'link': return anchor(token.href, inline(token.tokens, depth + 1), token.text);
+      case 'image': return anchor(token.href, ['Image: ', token.text || 'without a description'], '');
       case 'text': return token.tokens ? inline(token.tokens, depth + 1) : unescape(token.text);
       case 'escape': return unescape(token.text);
       default: return token.raw;
@@ -106,7 +106,7 @@ function unescape(text) {
 }
 
 // A link says where it leads. Anything but the web and mail stays text.
-export function link(address, content, text) {
+export function anchor(address, content, text) {
   let url = null;
   try { url = new URL(address); } catch { /* A relative address leads nowhere here. */ }
   if (!url || !['http:', 'https:', 'mailto:'].includes(url.protocol)) return h('span.dead-link', { title: clean(address) }, content);
@@ -118,7 +118,7 @@ export function link(address, content, text) {
 
 export function codeBlock(text, lang) {
   const language = String(lang ?? '').split(/\s/)[0].slice(0, 24);
-  const copy = h('button.quiet.copy', { type: 'button', onclick: () => copyText(text, copy) }, icon('copy'), h('span', 'Copy'));
+  const copy = h('button.quiet.copy', { onclick: () => copyText(text, copy) }, icon('copy'), h('span', 'Copy'));
   return h('figure.code',
     h('figcaption', h('span', language || 'text'), copy),
     h('pre', { tabindex: 0, role: 'region', 'aria-label': language ? `Code, ${language}` : 'Code' }, h('code', highlight(text, language))));
@@ -129,7 +129,7 @@ function plain(text) {
   const first = text.slice(0, 20_000);
   const box = h('pre.plain', { tabindex: 0, role: 'region', 'aria-label': 'Text' }, first);
   if (first.length === text.length) return box;
-  const more = h('button.quiet', { type: 'button', onclick: () => { box.textContent = text.slice(0, 1_000_000); more.remove(); } },
+  const more = h('button.quiet', { onclick: () => { box.textContent = text.slice(0, 1_000_000); more.remove(); } },
     `Show all ${text.length.toLocaleString()} characters`);
   return h('div', box, more);
 }

@@ -3,13 +3,13 @@
 import { stateOf } from './sessions.js';
 import { store } from './store.js';
 
-const KEY = 'windlass.notify';
+const NOTIFY = 'windlass.notify';
 
 export const settings = {
   get all() {
-    try { return { asks: true, finished: true, failed: true, from: '', to: '', ...JSON.parse(localStorage.getItem(KEY) ?? '{}') }; } catch { return { asks: true, finished: true, failed: true }; }
+    try { return { asks: true, finished: true, failed: true, from: '', to: '', ...JSON.parse(localStorage.getItem(NOTIFY) ?? '{}') }; } catch { return { asks: true, finished: true, failed: true }; }
   },
-  save(value) { localStorage.setItem(KEY, JSON.stringify({ ...this.all, ...value })); },
+  save(value) { localStorage.setItem(NOTIFY, JSON.stringify({ ...this.all, ...value })); },
 };
 
 export const canNotify = () => 'Notification' in window && isSecureContext;

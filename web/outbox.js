@@ -3,13 +3,13 @@
 
 import { Problem, inSession, post, uuid } from './api.js';
 
-const KEY = 'windlass.outbox';
+const OUTBOX = 'windlass.outbox';
 
 export class Outbox {
   // `changed()` is called when the list changed, `refused(send, problem)` when the server does not want a message.
   constructor({ changed, refused }) {
     Object.assign(this, { changed, refused });
-    try { this.sends = JSON.parse(localStorage.getItem(KEY) ?? '[]').map((send) => ({ ...send, isWaiting: true })); } catch { this.sends = []; }
+    try { this.sends = JSON.parse(localStorage.getItem(OUTBOX) ?? '[]').map((send) => ({ ...send, isWaiting: true })); } catch { this.sends = []; }
   }
 
   of(session) {
@@ -68,7 +68,7 @@ export class Outbox {
   }
 
   save() {
-    try { localStorage.setItem(KEY, JSON.stringify(this.sends.filter((send) => !send.isSent))); } catch { /* Too large for the browser's storage: it stays in memory. */ }
+    try { localStorage.setItem(OUTBOX, JSON.stringify(this.sends.filter((send) => !send.isSent))); } catch { /* Too large for the browser's storage: it stays in memory. */ }
     this.changed();
   }
 }

@@ -10,7 +10,7 @@ import { renderMarkdown } from './markdown.js';
 import { loadAgents, loadCheckpoints, store } from './store.js';
 import { announce, complain, confirm, disclosure, toast } from './ui.js';
 
-const TABS = [['changes', 'Changes', 'diff'], ['tasks', 'Tasks', 'list'], ['agents', 'Agents', 'agents'], ['context', 'Context', 'spark'], ['cost', 'Cost', 'clock']];
+export const PANEL_TABS = [['changes', 'Changes', 'diff'], ['tasks', 'Tasks', 'list'], ['agents', 'Agents', 'agents'], ['context', 'Context', 'spark'], ['cost', 'Cost', 'clock']];
 
 export class Panel {
   constructor() {
@@ -25,7 +25,7 @@ export class Panel {
     this.tab = tab;
     this.node.hidden = false;
     document.body.classList.add('with-panel');
-    fill(this.tabs, TABS.map(([name, label, sign]) => h('button', { type: 'button', role: 'tab', id: `tab-${name}`, 'aria-controls': 'panel-body', 'aria-selected': String(name === tab), tabindex: name === tab ? 0 : -1, onclick: () => this.open(name) }, icon(sign), h('span', label))));
+    fill(this.tabs, PANEL_TABS.map(([name, label, sign]) => h('button', { role: 'tab', id: `tab-${name}`, 'aria-controls': 'panel-body', 'aria-selected': String(name === tab), tabindex: name === tab ? 0 : -1, onclick: () => this.open(name) }, icon(sign), h('span', label))));
     this.body.setAttribute('aria-labelledby', `tab-${tab}`);
     this.draw(detail);
   }
@@ -45,8 +45,8 @@ export class Panel {
   key(event) {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
-    const at = TABS.findIndex(([name]) => name === this.tab);
-    this.open(TABS[(at + step + TABS.length) % TABS.length][0]);
+    const at = PANEL_TABS.findIndex(([name]) => name === this.tab);
+    this.open(PANEL_TABS[(at + step + PANEL_TABS.length) % PANEL_TABS.length][0]);
     this.tabs.querySelector('[aria-selected=true]').focus();
   }
 
@@ -73,7 +73,7 @@ const DRAW = {
     if (!points.length) return h('p.empty', 'No files changed in this session yet.');
     const redo = points.some((point) => point.undone);
     return [
-      h('div.row.tools', redo ? h('button', { type: 'button', onclick: () => restore(it, panel, 'redo') }, icon('redo'), 'Redo') : null),
+      h('div.row.tools', redo ? h('button', { onclick: () => restore(it, panel, 'redo') }, icon('redo'), 'Redo') : null),
       points.reverse().map((point, index) => disclosure(
         [icon('right'), h('span.title', { dir: 'auto' }, clean(point.prompt) || 'A command of yours'), point.undone ? h('span.tag', 'undone') : null, h('span.time', `${point.files} ${point.files === 1 ? 'file' : 'files'} · ${when(point.time)}`)],
         () => turnChanges(it, panel, point), { open: chosen ? chosen.number === point.number : index === 0, kind: 'turn' })),
@@ -107,7 +107,7 @@ const DRAW = {
 function turnChanges(it, panel, point) {
   const box = h('div', h('p.muted', 'Loading…'));
   get(inSession(it.id, `changes/${point.number}`)).then(({ changes }) => {
-    fill(box, point.undone ? null : h('div.row.tools', h('button', { type: 'button', onclick: () => undo(it, panel, point, changes) }, icon('undo'), 'Undo from here')), diffView(changes));
+    fill(box, point.undone ? null : h('div.row.tools', h('button', { onclick: () => undo(it, panel, point, changes) }, icon('undo'), 'Undo from here')), diffView(changes));
   }, (error) => fill(box, h('p.muted', error.message)));
   return box;
 }

@@ -14,7 +14,7 @@ export function stateOf(row) {
   return row.isUnread ? 'finished' : 'idle';
 }
 
-const WORDS = { asks: 'needs you', working: 'working', failed: 'failed', finished: 'new answer', idle: '' };
+export const STATE_WORDS = { asks: 'needs you', working: 'working', failed: 'failed', finished: 'new answer', idle: '' };
 const ORDER = { asks: 0, working: 1, finished: 2, failed: 2, idle: 2 };
 
 export function sorted(rows) {
@@ -32,7 +32,7 @@ export class SessionList {
       h('div.brand', h('a', { href: '#/', 'aria-label': 'Windlass, all sessions' }, mark(), h('span', 'Windlass')),
         iconButton('fleet', 'Overview of all sessions', () => { location.hash = '#/fleet'; }), iconButton('gear', 'Settings', actions.settings)),
       h('div.list-tools', h('label.search-box', icon('search'), this.search, h('kbd', 'Ctrl K')),
-        h('button.primary.new', { type: 'button', onclick: actions.create }, icon('plus'), h('span', 'New session'))),
+        h('button.primary.new', { onclick: actions.create }, icon('plus'), h('span', 'New session'))),
       this.list, this.empty);
   }
 
@@ -61,7 +61,7 @@ export class SessionList {
     const anchor = set(node.firstChild, { href: `#/s/${encodeURIComponent(row.id)}`, 'aria-current': row.id === current ? 'page' : null });
     anchor.dataset.state = state;
     fill(anchor, h('span.dot'), h('span.title', { dir: 'auto' }, titleOf(row)), h('span.age', row.updated_at ? ago(row.updated_at) : ''),
-      h('span.under', WORDS[state] ? h('span.word', WORDS[state]) : null, h('bdi', place(clean(row.place ?? ''))), row.totals?.cost_usd ? h('span', money(row.totals.cost_usd)) : null));
+      h('span.under', STATE_WORDS[state] ? h('span.word', STATE_WORDS[state]) : null, h('bdi', place(clean(row.place ?? ''))), row.totals?.cost_usd ? h('span', money(row.totals.cost_usd)) : null));
     return node;
   }
 }

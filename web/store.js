@@ -2,7 +2,7 @@
 //
 // Views subscribe to topics; nothing here touches the document.
 
-import { Problem, command as runCommand, get, inSession, post, query, request, uuid } from './api.js';
+import { Problem, get, inSession, post, query, request, uuid } from './api.js';
 import { Conversation } from './fold.js';
 import { EventLink } from './stream.js';
 import { Outbox } from './outbox.js';
@@ -34,7 +34,7 @@ export const outbox = new Outbox({
   refused: (send, problem) => emit('refused', { send, problem }),
 });
 
-const link = new EventLink({
+const eventLink = new EventLink({
   position: () => {
     const it = store.conversation;
     return { session: it?.isLoaded ? it.id : undefined, after: it?.isLoaded ? it.seq : undefined, epoch: store.epoch || undefined };
@@ -49,8 +49,8 @@ const link = new EventLink({
   gone: () => { if (store.conversation) { store.conversation.isLoaded = false; refresh(); } },
 });
 
-export const connect = () => link.restart();
-export const disconnect = () => { link.isWanted = false; link.stop(); };
+export const connect = () => eventLink.restart();
+export const disconnect = () => { eventLink.isWanted = false; eventLink.stop(); };
 
 // Handles one event of the stream. State events have their number as the id; live events have none.
 function hear(name, data, id) {
@@ -119,7 +119,7 @@ export async function open(id) {
 export function close() {
   store.conversation = null;
   emit('open', null);
-  link.restart();
+  eventLink.restart();
 }
 
 // Reads the state of the open session again. What is on the screen stays until it has arrived.
@@ -138,7 +138,7 @@ export async function refresh() {
   const it = store.conversation = fromState(wanted.id, state);
   outbox.settle(it.id);
   emit('open', it);
-  link.restart();
+  eventLink.restart();
   loadCheckpoints(it);
   loadAgents(it);
 }
@@ -213,10 +213,9 @@ export async function loadAgents(it) {
 }
 
 export const send = (message) => outbox.add(store.conversation.id, message);
-export const answer = (session, call, reply) => post(inSession(session, `replies/${encodeURIComponent(call)}`), reply);
+export const reply = (session, call, answer) => post(inSession(session, `replies/${encodeURIComponent(call)}`), answer);
 export const cancel = (session) => post(inSession(session, 'cancel'));
 export const unqueue = (session, message) => request('DELETE', inSession(session, `queue/${encodeURIComponent(message)}`));
-export const command = (line) => runCommand(store.conversation.id, line);
-export const create = (place) => post('sessions', { id: uuid(), ...(place ? { place } : {}) });
+export const begin = (place) => post('sessions', { id: uuid(), ...(place ? { place } : {}) });
 export const rename = (session, name) => request('PATCH', inSession(session), { title: name });
 export const remove = (session) => request('DELETE', inSession(session));

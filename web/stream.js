@@ -65,7 +65,7 @@ export class EventLink {
       if (answer.status === 401 || answer.status === 403 || answer.status === 421) {
         this.stop();
         this.isWanted = false;
-        this.refused(answer);
+        this.refused({ status: answer.status, body: await answer.json().catch(() => ({})) });
         return;
       }
       if (answer.status === 404) this.gone();

@@ -9,7 +9,7 @@ import { copyText, disclosure, perFrame } from './ui.js';
 // Items in the document at first, how many are added at its upper end, and the most that stay while following.
 const WINDOW = 120;
 const STEP = 80;
-const MOST = 240;
+const ITEMS_MOST = 240;
 // Items kept in memory; older ones are read from the server again.
 const MEMORY = 3_000;
 const AT_END = 64;
@@ -23,7 +23,7 @@ export class Transcript {
     this.pending = h('div.pending');
     this.activity = h('div.activity');
     this.node = h('div.scroller', { tabindex: -1 }, h('section.log', { role: 'log', 'aria-live': 'off', 'aria-label': 'Conversation' }, this.top, this.list, this.pending, this.activity));
-    this.below = h('button.below', { type: 'button', hidden: true, onclick: () => this.toEnd() }, icon('down'), h('span', 'New below'));
+    this.below = h('button.below', { hidden: true, onclick: () => this.toEnd() }, icon('down'), h('span', 'New below'));
     this.isFollowing = true;
     this.shown = WINDOW;
     this.draw = perFrame(() => this.drawNow());
@@ -38,7 +38,6 @@ export class Transcript {
     this.list.replaceChildren();
     this.shown = WINDOW;
     this.isFollowing = true;
-    this.target = null;
     this.drawNow();
     this.toEnd();
   }
@@ -51,7 +50,7 @@ export class Transcript {
       it.first = it.items[0].seq;
       it.hasOlder = true;
     }
-    if (this.isFollowing && this.shown > MOST) this.shown = WINDOW;
+    if (this.isFollowing && this.shown > ITEMS_MOST) this.shown = WINDOW;
     const items = it.items.slice(-this.shown);
     const changed = it.changed;
     it.changed = new Set();
@@ -71,7 +70,7 @@ export class Transcript {
   drawTop(it) {
     const hidden = it.items.length - this.shown;
     if (hidden > 0 || it.hasOlder) {
-      if (!this.top.firstChild) fill(this.top, h('button.quiet', { type: 'button', onclick: () => this.older() }, 'Show earlier messages'));
+      if (!this.top.firstChild) fill(this.top, h('button.quiet', { onclick: () => this.older() }, 'Show earlier messages'));
     } else fill(this.top);
   }
 
@@ -123,7 +122,7 @@ export class Transcript {
     const reply = last?.classList.contains('end') ? last.previousElementSibling : last;
     if (reply?.classList.contains('reply') && reply.offsetHeight > node.clientHeight * 0.8) {
       const start = reply.getBoundingClientRect().top - node.getBoundingClientRect().top + node.scrollTop - 24;
-      if (start < goal) { this.isHeld = goal - start > AT_END; goal = Math.max(start, this.forced ?? 0); }
+      if (start < goal) { this.isHeld = goal - start > AT_END; goal = start; }
     }
     if (Math.abs(node.scrollTop - goal) > 1) node.scrollTop = goal;
     this.lastTop = node.scrollTop;
@@ -182,7 +181,7 @@ function userItem(item, actions) {
   const long = text.length > 3_000 || text.split('\n').length > 40;
   body.append(h('div.words', long ? text.slice(0, 2_000) : text));
   if (long) {
-    const more = h('button.quiet', { type: 'button', onclick: () => { body.firstChild.textContent = text; more.remove(); } }, `Show all ${text.length.toLocaleString()} characters`);
+    const more = h('button.quiet', { onclick: () => { body.firstChild.textContent = text; more.remove(); } }, `Show all ${text.length.toLocaleString()} characters`);
     body.append(more);
   }
   const images = (item.images ?? []).map((image) => picture(image));
@@ -252,7 +251,7 @@ function endItem(item, actions) {
     const point = item.checkpoint;
     fill(node.changes);
     if (!point || !point.files) return;
-    fill(node.changes, h('button.quiet', { type: 'button', onclick: () => actions.changes(point) }, icon('diff'), `${point.files} ${point.files === 1 ? 'file' : 'files'} changed${point.undone ? ', undone' : ''}`));
+    fill(node.changes, h('button.quiet', { onclick: () => actions.changes(point) }, icon('diff'), `${point.files} ${point.files === 1 ? 'file' : 'files'} changed${point.undone ? ', undone' : ''}`));
   };
   node.update();
   return node;

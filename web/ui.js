@@ -29,8 +29,8 @@ export function toast(text, { action, label = 'Undo', tone = '', ms = 6000 } = {
   const box = document.getElementById('toasts');
   const node = h('div.toast', { class: tone }, h('span', text));
   const close = () => { clearTimeout(timer); node.remove(); };
-  if (action) node.append(h('button.quiet', { type: 'button', onclick: () => { close(); action(); } }, label));
-  node.append(h('button.icon-button', { type: 'button', 'aria-label': 'Close', onclick: close }, icon('close')));
+  if (action) node.append(h('button.quiet', { onclick: () => { close(); action(); } }, label));
+  node.append(h('button.icon-button', { 'aria-label': 'Close', onclick: close }, icon('close')));
   const timer = setTimeout(close, ms);
   box.append(node);
   while (box.children.length > 3) box.firstChild.remove();
@@ -49,7 +49,7 @@ export function dialog(title, content, { onclose, kind = '' } = {}) {
   const close = () => node.close();
   const back = document.activeElement;
   add(node, [
-    h('header', h('h2', { id: 'dialog-title' }, title), h('button.icon-button', { type: 'button', 'aria-label': 'Close', onclick: close }, icon('close'))),
+    h('header', h('h2', { id: 'dialog-title' }, title), h('button.icon-button', { 'aria-label': 'Close', onclick: close }, icon('close'))),
     h('div.dialog-body', typeof content === 'function' ? content(close) : content),
   ]);
   node.addEventListener('click', (event) => { if (event.target === node) close(); });
@@ -65,8 +65,8 @@ export function confirm(title, text, label) {
     let answer = false;
     dialog(title, (close) => [
       h('p', text),
-      h('div.row.end', h('button', { type: 'button', onclick: close }, 'Keep'),
-        h('button.danger', { type: 'button', onclick: () => { answer = true; close(); } }, label)),
+      h('div.row.end', h('button', { onclick: close }, 'Keep'),
+        h('button.danger', { onclick: () => { answer = true; close(); } }, label)),
     ], { kind: 'small', onclose: () => resolve(answer) });
   });
 }
@@ -78,7 +78,7 @@ export function prompt(title, value, label) {
     const input = h('input.wide', { type: 'text', value, 'aria-label': title, maxlength: 200 });
     dialog(title, (close) => h('form', {
       onsubmit: (event) => { event.preventDefault(); answer = input.value.trim(); close(); },
-    }, input, h('div.row.end', h('button.primary', label))), { kind: 'small', onclose: () => resolve(answer) });
+    }, input, h('div.row.end', h('button.primary', { type: 'submit' }, label))), { kind: 'small', onclose: () => resolve(answer) });
     input.select();
   });
 }
@@ -86,7 +86,7 @@ export function prompt(title, value, label) {
 // A menu under a button: a list of [label, action, icon].
 export function menu(button, entries) {
   const list = h('div.menu', { role: 'menu', popover: 'auto' }, entries.filter(Boolean).map(([label, action, name, tone]) =>
-    h('button', { role: 'menuitem', type: 'button', class: tone ?? '', onclick: () => { list.hidePopover(); action(); } }, icon(name ?? 'right'), label)));
+    h('button', { role: 'menuitem', class: tone ?? '', onclick: () => { list.hidePopover(); action(); } }, icon(name ?? 'right'), label)));
   document.body.append(list);
   list.addEventListener('toggle', (event) => { if (event.newState === 'closed') { list.remove(); button.setAttribute('aria-expanded', 'false'); } });
   list.addEventListener('keydown', (event) => {

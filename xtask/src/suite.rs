@@ -177,7 +177,10 @@ fn summary(times: &[(&str, &str, Duration)]) -> String {
 
 /// The tests in the browser are not among all targets, because not every machine can run them.
 fn clippy(root: &Root) -> Result<()> {
-    for targets in [&["--workspace", "--all-targets"][..], &["-p", "windlass", "--test", "browser"]] {
+    for targets in [
+        &["--workspace", "--all-targets"][..],
+        &["-p", "windlass", "--test", "browser"],
+    ] {
         cargo(root, &[&["clippy"], targets, &["--", "-D", "warnings"]].concat())?;
     }
     Ok(())

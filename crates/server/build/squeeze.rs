@@ -15,8 +15,15 @@ pub(crate) fn script(text: &str) -> String {
         match next {
             '\'' | '"' => squeezed.keep(quoted(squeezed.rest, next)),
             '`' => squeezed.keep(template(squeezed.rest)),
-            '/' if squeezed.rest.starts_with("//") => squeezed.skip(squeezed.rest.find('\n').unwrap_or(squeezed.rest.len())),
-            '/' if squeezed.rest.starts_with("/*") => squeezed.skip(squeezed.rest.find("*/").map_or(squeezed.rest.len(), |end| end + 2)),
+            '/' if squeezed.rest.starts_with("//") => {
+                squeezed.skip(squeezed.rest.find('\n').unwrap_or(squeezed.rest.len()))
+            }
+            '/' if squeezed.rest.starts_with("/*") => squeezed.skip(
+                squeezed
+                    .rest
+                    .find("*/")
+                    .map_or(squeezed.rest.len(), |end| end + 2),
+            ),
             '/' if squeezed.before_regex() => squeezed.keep(regex(squeezed.rest)),
             '\n' => squeezed.space("\n"),
             next if next.is_whitespace() => squeezed.space(" "),
@@ -60,6 +67,10 @@ impl Squeezed<'_> {
             }
         }
         self.gap = "";
+        // The last statement of a block needs no semicolon.
+        if next == Some('}') && last == Some(';') && !self.out.ends_with("));") {
+            self.out.pop();
+        }
         self.out.push_str(&self.rest[..length]);
         self.skip(length);
     }
@@ -137,7 +148,16 @@ pub(crate) fn style(text: &str) -> String {
     plain.push_str(rest);
     let lines = plain.lines().map(str::trim).filter(|line| !line.is_empty());
     let mut out = lines.collect::<Vec<_>>().join("\n");
-    for (long, short) in [(" { ", "{"), (" {\n", "{"), ("; }", "}"), (";\n}", "}"), ("; ", ";"), (": ", ":"), (", ", ","), ("\n", "")] {
+    for (long, short) in [
+        (" { ", "{"),
+        (" {\n", "{"),
+        ("; }", "}"),
+        (";\n}", "}"),
+        ("; ", ";"),
+        (": ", ":"),
+        (", ", ","),
+        ("\n", ""),
+    ] {
         out = out.replace(long, short);
     }
     out

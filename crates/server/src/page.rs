@@ -28,7 +28,10 @@ pub fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     let mut router = Router::new().route("/approve/{call}", get(approve));
     for file in FILES {
         let path = format!("/{}", file.name);
-        router = router.route(&path, get(move |headers: HeaderMap| async move { file.answer(&headers) }));
+        router = router.route(
+            &path,
+            get(move |headers: HeaderMap| async move { file.answer(&headers) }),
+        );
     }
     router
 }
@@ -56,13 +59,19 @@ impl File {
             *response.status_mut() = StatusCode::NOT_MODIFIED;
         } else if has(header::ACCEPT_ENCODING, "gzip") {
             *response.body_mut() = Body::from(Bytes::from_static(self.packed));
-            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            response
+                .headers_mut()
+                .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         } else {
             *response.body_mut() = Body::from(Bytes::from_static(self.plain));
         }
         let headers = response.headers_mut();
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
-        let keep = if self.name.starts_with("app-") { "public, max-age=31536000, immutable" } else { "no-cache" };
+        let keep = if self.name.starts_with("app-") {
+            "public, max-age=31536000, immutable"
+        } else {
+            "no-cache"
+        };
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(keep));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.kind));
         if let Ok(tag) = HeaderValue::from_str(&format!("\"{}\"", self.tag)) {
@@ -82,7 +91,12 @@ mod tests {
         let size: usize = FILES.iter().map(|file| file.packed.len()).sum();
         assert!(size < 60_000, "{size} bytes");
         let names: Vec<&str> = FILES.iter().map(|file| file.name).collect();
-        assert!(names.iter().any(|name| name.starts_with("app-") && name.ends_with(".js")), "{names:?}");
+        assert!(
+            names
+                .iter()
+                .any(|name| name.starts_with("app-") && name.ends_with(".js")),
+            "{names:?}"
+        );
     }
 
     /// WEB-3: no source of the page parses HTML or builds code from text.
@@ -90,7 +104,14 @@ mod tests {
     fn no_text_becomes_markup_or_code() {
         for file in FILES.iter().filter(|file| file.kind.contains("javascript")) {
             let text = String::from_utf8_lossy(file.plain);
-            for sink in ["innerHTML", "insertAdjacentHTML", "document.write", "DOMParser", "eval(", "new Function"] {
+            for sink in [
+                "innerHTML",
+                "insertAdjacentHTML",
+                "document.write",
+                "DOMParser",
+                "eval(",
+                "new Function",
+            ] {
                 assert!(!text.contains(sink), "{} uses {sink}", file.name);
             }
         }

@@ -48,7 +48,10 @@ impl Browser {
     pub fn start(width: u32, height: u32) -> Self {
         let profile = must(tempfile::tempdir(), "create a folder for the browser");
         let mut command = Command::new("chromedriver");
-        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null());
+        command
+            .arg("--port=0")
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
         // Its own group, so that the browser ends with it.
         let mut driver = must(
             command.process_group(0).spawn(),
@@ -96,7 +99,10 @@ impl Browser {
     /// Runs a command of the browser's own protocol.
     #[track_caller]
     pub fn cdp(&self, command: &str, parameters: Value) -> Value {
-        self.command("goog/cdp/execute", &json!({ "cmd": command, "params": parameters }))
+        self.command(
+            "goog/cdp/execute",
+            &json!({ "cmd": command, "params": parameters }),
+        )
     }
 
     /// Waits until an expression is true; `what` describes it for the failure message.
@@ -105,7 +111,9 @@ impl Browser {
         let script = format!("return Boolean({expression})");
         if !eventually(PATIENCE, || self.run(&script) == true) {
             let (text, console) = (self.text(), self.console());
-            panic!("after {PATIENCE:?} it is still not true that {what}\n--- page\n{text}\n--- console\n{console:#?}");
+            panic!(
+                "after {PATIENCE:?} it is still not true that {what}\n--- page\n{text}\n--- console\n{console:#?}"
+            );
         }
     }
 
@@ -174,8 +182,31 @@ impl Browser {
         let lines = lines.as_array().cloned().unwrap_or_default();
         lines
             .iter()
-            .map(|line| format!("{}: {}", line["level"].as_str().unwrap_or_default(), line["message"].as_str().unwrap_or_default()))
+            .map(|line| {
+                format!(
+                    "{}: {}",
+                    line["level"].as_str().unwrap_or_default(),
+                    line["message"].as_str().unwrap_or_default()
+                )
+            })
             .collect()
+    }
+
+    /// Returns the memory of the largest tab process in bytes, shared pages counted by their share.
+    pub fn memory(&self) -> u64 {
+        let renderers = crate::processes_with("--type=renderer");
+        let own = renderers
+            .into_iter()
+            .filter(|pid| group(*pid) == Some(self.driver.id()));
+        let size = |pid: u32| {
+            let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap_or_default();
+            let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"));
+            let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+            kilobytes.unwrap_or_default() * 1024
+        };
+        let largest = own.map(size).max().unwrap_or_default();
+        assert!(largest > 0, "the browser has a tab process");
+        largest
     }
 
     #[track_caller]
@@ -185,7 +216,10 @@ impl Browser {
 
     #[track_caller]
     fn request(&self, method: &str, path: &str, body: &Value) -> Value {
-        let text = must(send(self.port, method, path, &body.to_string()), "talk to chromedriver");
+        let text = must(
+            send(self.port, method, path, &body.to_string()),
+            "talk to chromedriver",
+        );
         let answer: Value = must(serde_json::from_str(&text), "read the answer of chromedriver");
         let value = &answer["value"];
         assert!(value.get("error").is_none(), "{path} {body}: {value}");
@@ -222,13 +256,23 @@ impl Drop for Browser {
     }
 }
 
+/// Returns the process group of a process.
+fn group(pid: u32) -> Option<u32> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name of the program is in brackets and may contain anything.
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(2)?.parse().ok()
+}
+
 /// Reads the port that chromedriver chose, and keeps reading on a thread so that it never waits for us.
 fn port(mut output: BufReader<impl Read + Send + 'static>) -> u16 {
     let mut line = String::new();
     let mut found = None;
     while found.is_none() && output.read_line(&mut line).is_ok_and(|length| length > 0) {
         let number = line.trim().trim_end_matches('.').rsplit(' ').next();
-        found = number.filter(|_| line.contains("on port")).and_then(|number| number.parse().ok());
+        found = number
+            .filter(|_| line.contains("successfully on port"))
+            .and_then(|number| number.parse().ok());
         line.clear();
     }
     std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));

@@ -46,14 +46,25 @@ fn provide_axe(root: &Root) -> Result<std::path::PathBuf> {
     let folder = root.target_dir()?.join("axe");
     let script = folder.join("node_modules/axe-core/axe.min.js");
     let version = AXE.rsplit('@').next().unwrap_or_default();
-    let manifest = std::fs::read_to_string(folder.join("node_modules/axe-core/package.json")).unwrap_or_default();
+    let manifest =
+        std::fs::read_to_string(folder.join("node_modules/axe-core/package.json")).unwrap_or_default();
     if !script.is_file() || !manifest.contains(&format!("\"version\": \"{version}\"")) {
         std::fs::create_dir_all(&folder).with_context(|| format!("cannot create {}", folder.display()))?;
         let own = root.target_dir()?.join("sdk-venv/bin/npm");
-        let npm = if own.is_file() { own.as_path() } else { Path::new("npm") };
+        let npm = if own.is_file() {
+            own.as_path()
+        } else {
+            Path::new("npm")
+        };
         child::run(
             child::command(root, npm)
-                .args(["install", "--no-audit", "--no-fund", "--ignore-scripts", "--prefix"])
+                .args([
+                    "install",
+                    "--no-audit",
+                    "--no-fund",
+                    "--ignore-scripts",
+                    "--prefix",
+                ])
                 .arg(&folder)
                 .arg(AXE),
         )?;

@@ -57,7 +57,10 @@ fn unlisted(file: &TextFile, table: &str) -> Option<Finding> {
     let name = file.path.rsplit('/').next().unwrap_or_default();
     let hash = digest(&SHA256, file.text.as_bytes());
     let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
-    let row = table.lines().map(cells).find(|row| row.first().is_some_and(|cell| *cell == name));
+    let row = table
+        .lines()
+        .map(cells)
+        .find(|row| row.first().is_some_and(|cell| *cell == name));
     let message = match row.as_deref() {
         None => format!("not in the table of {TABLE}; add its version, licence and SHA-256"),
         Some([_, _, version, licence, listed]) => {
@@ -88,13 +91,20 @@ mod tests {
 
     fn findings(files: &[(&str, &str)]) -> Vec<String> {
         let findings = check(&Tree::of(files));
-        findings.iter().map(|finding| format!("{}:{} {}", finding.path, finding.line, finding.rule)).collect()
+        findings
+            .iter()
+            .map(|finding| format!("{}:{} {}", finding.path, finding.line, finding.rule))
+            .collect()
     }
 
     #[test]
     fn modules_are_short_and_build_their_nodes() {
         let long = "a();\n".repeat(LINES + 1);
-        let found = findings(&[("web/a.js", &long), ("web/b.js", "x();\nnode.innerHTML = y;\n"), ("docs/c.js", "eval(x)")]);
+        let found = findings(&[
+            ("web/a.js", &long),
+            ("web/b.js", "x();\nnode.innerHTML = y;\n"),
+            ("docs/c.js", "eval(x)"),
+        ]);
         assert_eq!(found, ["web/a.js:1 file-length", "web/b.js:2 html-string"]);
     }
 
@@ -102,13 +112,19 @@ mod tests {
     fn vendored_files_are_what_the_table_says() {
         let file = ("web/vendor/x.js", "/* x v1.2.3 */\n");
         let table = |version: &str, hash: &str| {
-            format!("| file | package | version | licence | SHA-256 |\n|---|---|---|---|---|\n| `x.js` | x | {version} | MIT | `{hash}` |\n")
+            format!(
+                "| file | package | version | licence | SHA-256 |\n|---|---|---|---|---|\n| `x.js` | x | {version} | MIT | `{hash}` |\n"
+            )
         };
         let hash = digest(&SHA256, file.1.as_bytes());
         let hash: String = hash.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(findings(&[file, (TABLE, &table("1.2.3", &hash))]), [""; 0]);
         for wrong in [table("1.2.4", &hash), table("1.2.3", "00"), String::new()] {
-            assert_eq!(findings(&[file, (TABLE, &wrong)]), ["web/vendor/x.js:1 vendored"], "{wrong}");
+            assert_eq!(
+                findings(&[file, (TABLE, &wrong)]),
+                ["web/vendor/x.js:1 vendored"],
+                "{wrong}"
+            );
         }
     }
 }

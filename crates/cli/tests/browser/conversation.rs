@@ -10,21 +10,44 @@ use super::site::{Site, assert_no_errors, new_session, say};
 /// in the list with its title.
 #[test]
 fn a_conversation_from_the_link_to_the_answer() {
-    let answer = "## Findings\n\n- **one** thing\n\n```rust\nfn main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
+    let answer =
+        "## Findings\n\n- **one** thing\n\n```rust\nfn main() {}\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";
     let site = Site::start([Reply::text(answer).delta_chars(7).forever()]);
     let link = site.link();
     let browser = Browser::start(1280, 860);
     browser.open(&link);
     browser.wait_until("the page is there", "document.querySelector('.sidebar')");
-    assert_eq!(browser.run("return location.hash"), "", "the secret leaves the address");
+    assert_eq!(
+        browser.run("return location.hash"),
+        "",
+        "the secret leaves the address"
+    );
     new_session(&browser);
     say(&browser, "look around");
-    browser.wait_until("the answer is complete", "document.querySelector('.item.end.final')");
-    assert_eq!(browser.run("return document.querySelector('.prose h3').textContent"), "Findings");
-    assert_eq!(browser.run("return document.querySelector('.prose pre .hl-word').textContent"), "fn");
-    assert_eq!(browser.run("return document.querySelectorAll('.prose td').length"), 2);
-    assert_eq!(browser.run("return document.querySelector('.user .words').textContent"), "look around");
-    browser.wait_until("the list has it", "document.querySelector('.session[aria-current]')");
+    browser.wait_until(
+        "the answer is complete",
+        "document.querySelector('.item.end.final')",
+    );
+    assert_eq!(
+        browser.run("return document.querySelector('.prose h3').textContent"),
+        "Findings"
+    );
+    assert_eq!(
+        browser.run("return document.querySelector('.prose pre .hl-word').textContent"),
+        "fn"
+    );
+    assert_eq!(
+        browser.run("return document.querySelectorAll('.prose td').length"),
+        2
+    );
+    assert_eq!(
+        browser.run("return document.querySelector('.user .words').textContent"),
+        "look around"
+    );
+    browser.wait_until(
+        "the list has it",
+        "document.querySelector('.session[aria-current]')",
+    );
     assert_no_errors(&browser);
 
     let other = Browser::start(800, 600);
@@ -71,7 +94,10 @@ fn a_refusal_carries_a_note() {
     browser.wait_for("Run this command?");
     browser.run("document.querySelector('.scroller').focus()");
     browser.press("t");
-    browser.wait_until("the note can be written", "document.activeElement.placeholder?.includes('instead')");
+    browser.wait_until(
+        "the note can be written",
+        "document.activeElement.placeholder?.includes('instead')",
+    );
     browser.press("use the other folder");
     browser.press(key::ENTER);
     browser.wait_until("the turn went on", "document.querySelector('.item.end.final')");
@@ -93,18 +119,33 @@ fn an_edit_is_shown_and_undone() {
     );
     let browser = site.converse();
     say(&browser, "/mode edits");
-    browser.wait_until("the mode is shown", "document.querySelector('.mode')?.textContent === 'edits'");
+    browser.wait_until(
+        "the mode is shown",
+        "document.querySelector('.mode')?.textContent === 'edits'",
+    );
     say(&browser, "change the notes");
     browser.wait_until("the turn is over", "document.querySelector('.item.end.final')");
     assert_eq!(site.workspace.read("notes.txt"), "first\nnew words\nlast\n");
-    assert_eq!(browser.run("return document.querySelector('.call .line.added code').textContent"), "new words");
-    assert_eq!(browser.run("return document.querySelector('.call .line.removed mark').textContent"), "old");
+    assert_eq!(
+        browser.run("return document.querySelector('.call .line.added code').textContent"),
+        "new words"
+    );
+    assert_eq!(
+        browser.run("return document.querySelector('.call .line.removed mark').textContent"),
+        "old"
+    );
     browser.wait_for("1 file changed");
     browser.click(".turn-changes button");
-    browser.wait_until("the panel shows it", "document.querySelector('.panel .line.added')");
+    browser.wait_until(
+        "the panel shows it",
+        "document.querySelector('.panel .line.added')",
+    );
     browser.run("[...document.querySelectorAll('.panel button')].find((one) => one.textContent.includes('Undo')).click()");
     browser.click("dialog .danger");
-    browser.wait_until("it is marked", "document.querySelector('.panel')?.textContent.includes('undone')");
+    browser.wait_until(
+        "it is marked",
+        "document.querySelector('.panel')?.textContent.includes('undone')",
+    );
     assert_eq!(site.workspace.read("notes.txt"), "first\nold words\nlast\n");
     assert_no_errors(&browser);
 }
@@ -113,7 +154,10 @@ fn an_edit_is_shown_and_undone() {
 #[test]
 fn the_queue_can_be_changed_and_the_turn_stopped() {
     let slow = || Reply::text("slow").fault(Fault::new().stall_after_events(2));
-    let site = Site::start([slow().when(When::new().user_contains("start")), Reply::text("next").forever()]);
+    let site = Site::start([
+        slow().when(When::new().user_contains("start")),
+        Reply::text("next").forever(),
+    ]);
     let browser = site.converse();
     say(&browser, "start");
     browser.wait_until("it works", "!document.querySelector('.composer .stop').hidden");
@@ -122,13 +166,22 @@ fn the_queue_can_be_changed_and_the_turn_stopped() {
     say(&browser, "third thing");
     browser.wait_until("two wait", "document.querySelectorAll('.queue li').length === 2");
     browser.click(".queue li:nth-child(2) [aria-label=Remove]");
-    browser.wait_until("one is removed", "document.querySelectorAll('.queue li').length === 1");
+    browser.wait_until(
+        "one is removed",
+        "document.querySelectorAll('.queue li').length === 1",
+    );
     browser.click(".queue li [aria-label=Edit]");
-    browser.wait_until("it is back in the field", "document.querySelector('.composer textarea').value === 'second thing'");
+    browser.wait_until(
+        "it is back in the field",
+        "document.querySelector('.composer textarea').value === 'second thing'",
+    );
     browser.wait_until("nothing waits", "document.querySelector('.queue').hidden");
     browser.run("document.querySelector('.composer textarea').value = ''");
     browser.click(".composer .stop");
-    browser.wait_until("the turn was stopped", "document.querySelector('.item.end.canceled')");
+    browser.wait_until(
+        "the turn was stopped",
+        "document.querySelector('.item.end.canceled')",
+    );
     browser.wait_until("it is idle", "document.querySelector('.composer .stop').hidden");
     say(&browser, "again");
     browser.wait_until("it answers", "document.querySelector('.item.end.final')");
@@ -142,9 +195,15 @@ fn commands_are_completed_and_run() {
     let browser = site.converse();
     browser.click(".composer textarea");
     browser.press("/stat");
-    browser.wait_until("a command is offered", "document.querySelector('.completions li')?.textContent.includes('/status')");
+    browser.wait_until(
+        "a command is offered",
+        "document.querySelector('.completions li')?.textContent.includes('/status')",
+    );
     browser.press(key::TAB);
-    browser.wait_until("it is taken", "document.querySelector('.composer textarea').value === '/status '");
+    browser.wait_until(
+        "it is taken",
+        "document.querySelector('.composer textarea').value === '/status '",
+    );
     browser.press(key::ENTER);
     browser.wait_for("sim-1");
     assert_eq!(site.sim.count(), 0, "a command reaches no model");

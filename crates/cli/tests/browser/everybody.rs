@@ -8,7 +8,8 @@ use super::site::{Site, assert_no_errors, say};
 
 /// Returns the findings of axe-core, one line each.
 fn findings(browser: &Browser) -> Vec<String> {
-    let path = std::env::var("WINDLASS_AXE").expect("WINDLASS_AXE names axe.min.js; `cargo xtask test --only browser` sets it");
+    let path = std::env::var("WINDLASS_AXE")
+        .expect("WINDLASS_AXE names axe.min.js; `cargo xtask test --only browser` sets it");
     let axe = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
     if browser.run("return typeof axe") == "undefined" {
         browser.cdp("Runtime.evaluate", json!({ "expression": axe }));
@@ -17,7 +18,11 @@ fn findings(browser: &Browser) -> Vec<String> {
         "const done = arguments[0]; axe.run(document, { resultTypes: ['violations'] }).then((result) => done(result.violations.flatMap((rule) => rule.nodes.map((node) => `${rule.id}: ${node.target} ${node.failureSummary}`))), (error) => done([String(error)]))",
     );
     let lines = found.as_array().cloned().unwrap_or_default();
-    lines.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    lines
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
 }
 
 fn set_scheme(browser: &Browser, scheme: &str) {
@@ -31,10 +36,17 @@ fn set_scheme(browser: &Browser, scheme: &str) {
 fn axe_finds_nothing() {
     let site = Site::start_with(
         [
-            Reply::call("read_file", json!({ "path": "notes.txt" })).thinking("hm").say("I look first."),
-            Reply::call("todo", json!({ "items": [{ "text": "look", "status": "completed" }, { "text": "change", "status": "in_progress" }] })),
+            Reply::call("read_file", json!({ "path": "notes.txt" }))
+                .thinking("hm")
+                .say("I look first."),
+            Reply::call(
+                "todo",
+                json!({ "items": [{ "text": "look", "status": "completed" }, { "text": "change", "status": "completed" }] }),
+            ),
             Reply::call("bash", json!({ "command": "echo hello; false" })),
-            Reply::text("# Done\n\nSee `x` and [this](https://example.invalid).\n\n```rust\nfn main() { let x = \"y\"; } // end\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n"),
+            Reply::text(
+                "# Done\n\nSee `x` and [this](https://example.invalid).\n\n```rust\nfn main() { let x = \"y\"; } // end\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n",
+            ),
             Reply::call("bash", json!({ "command": "touch made" })),
             Reply::text("done").forever(),
         ],
@@ -49,7 +61,11 @@ fn axe_finds_nothing() {
     let mut check = |name: &str| {
         for scheme in ["light", "dark"] {
             set_scheme(&browser, scheme);
-            all.extend(findings(&browser).into_iter().map(|line| format!("{name}, {scheme}: {line}")));
+            all.extend(
+                findings(&browser)
+                    .into_iter()
+                    .map(|line| format!("{name}, {scheme}: {line}")),
+            );
         }
     };
     check("session");
@@ -62,7 +78,10 @@ fn axe_finds_nothing() {
     check("search");
     browser.press(key::ESCAPE);
     browser.run("document.querySelector('[aria-label=Settings]').click()");
-    browser.wait_until("the settings are open", "document.querySelector('dialog[open] fieldset')");
+    browser.wait_until(
+        "the settings are open",
+        "document.querySelector('dialog[open] fieldset')",
+    );
     check("settings");
     browser.press(key::ESCAPE);
     browser.run("location.hash = '#/fleet'");
@@ -85,7 +104,10 @@ fn the_keyboard_is_enough() {
     ]);
     let browser = site.visit(1280, 860);
     browser.chord(key::ALT, "n");
-    browser.wait_until("the field has the focus", "document.activeElement?.matches('.composer textarea')");
+    browser.wait_until(
+        "the field has the focus",
+        "document.activeElement?.matches('.composer textarea')",
+    );
     browser.press("make it");
     browser.press(key::ENTER);
     browser.wait_for("Run this command?");
@@ -103,9 +125,15 @@ fn the_keyboard_is_enough() {
     browser.chord(key::CONTROL, "b");
     browser.wait_until("the panel is closed", "document.querySelector('.panel').hidden");
     browser.chord(key::CONTROL, "k");
-    browser.wait_until("the search has the focus", "document.activeElement?.matches('dialog input')");
+    browser.wait_until(
+        "the search has the focus",
+        "document.activeElement?.matches('dialog input')",
+    );
     browser.press("overview");
-    browser.wait_until("it is found", "document.querySelector('.palette-list [aria-selected=true]')?.textContent.includes('Overview')");
+    browser.wait_until(
+        "it is found",
+        "document.querySelector('.palette-list [aria-selected=true]')?.textContent.includes('Overview')",
+    );
     browser.press(key::ENTER);
     browser.wait_until("it is shown", "location.hash === '#/fleet'");
     let stops = browser.run("return [...document.querySelectorAll('button, a[href], input, textarea')].filter((one) => one.checkVisibility() && !one.textContent.trim() && !one.getAttribute('aria-label') && !one.labels?.length).length");
@@ -119,11 +147,20 @@ fn a_screen_reader_hears_the_end_once() {
     let browser = site.converse();
     browser.run("window.heard = []; new MutationObserver(() => { const text = document.getElementById('announcer').textContent; if (text) window.heard.push(text) }).observe(document.getElementById('announcer'), { childList: true, characterData: true, subtree: true })");
     say(&browser, "go");
-    browser.wait_until("the end is announced", "window.heard.some((text) => text.includes('a complete answer'))");
+    browser.wait_until(
+        "the end is announced",
+        "window.heard.some((text) => text.includes('a complete answer'))",
+    );
     let heard = browser.run("return window.heard.filter((text) => text.includes('answer'))");
     assert_eq!(heard, json!(["Finished. a complete answer"]));
-    assert_eq!(browser.run("return document.querySelector('.log').getAttribute('aria-live')"), "off");
-    assert_eq!(browser.run("return [...document.querySelectorAll('.log h2')].map((one) => one.textContent)"), json!(["You", "Windlass"]));
+    assert_eq!(
+        browser.run("return document.querySelector('.log').getAttribute('aria-live')"),
+        "off"
+    );
+    assert_eq!(
+        browser.run("return [...document.querySelectorAll('.log h2')].map((one) => one.textContent)"),
+        json!(["You", "Windlass"])
+    );
 }
 
 /// WEB-5: on a phone nothing is wider than the screen, controls are large enough to hit, and the list and the session
@@ -150,5 +187,8 @@ fn a_phone_shows_one_thing_at_a_time() {
     browser.click(".ask button.primary");
     browser.wait_for("done");
     browser.run("history.back()");
-    browser.wait_until("the list is back", "document.querySelector('.sidebar').checkVisibility()");
+    browser.wait_until(
+        "the list is back",
+        "document.querySelector('.sidebar').checkVisibility()",
+    );
 }

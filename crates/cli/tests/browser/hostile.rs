@@ -21,22 +21,42 @@ fn a_hostile_transcript_stays_text() {
         Reply::text(HOSTILE).delta_chars(5),
     ]);
     let browser = site.converse();
-    browser.cdp("Network.enable", json!({}));
+    say(&browser, "/mode auto");
+    browser.wait_until(
+        "the mode is shown",
+        "document.querySelector('.mode')?.textContent === 'auto'",
+    );
     say(&browser, "attack");
     browser.wait_until("the turn is over", "document.querySelector('.item.end.final')");
     assert_eq!(browser.run("return window.owned ?? null"), json!(null));
     assert_eq!(browser.run("return document.querySelectorAll('.items img, .items script, .items iframe, .items .prose svg').length"), 0);
-    assert!(browser.text().contains("<img src=x onerror="), "HTML is shown as text");
-    assert!(browser.text().contains("U+202E"), "marks of direction are visible");
+    assert!(
+        browser.text().contains("<img src=x onerror="),
+        "HTML is shown as text"
+    );
+    assert!(
+        browser.text().contains("U+202E"),
+        "marks of direction are visible"
+    );
     let links = browser.run("return [...document.querySelectorAll('.prose a')].map((one) => [one.protocol, one.rel, one.textContent])");
     for link in links.as_array().unwrap() {
-        assert_eq!((&link[0], &link[1]), (&json!("https:"), &json!("noopener noreferrer nofollow")), "{link}");
-        assert!(link[2].as_str().unwrap().contains(".invalid"), "the host is shown: {link}");
+        assert_eq!(
+            (&link[0], &link[1]),
+            (&json!("https:"), &json!("noopener noreferrer nofollow")),
+            "{link}"
+        );
+        assert!(
+            link[2].as_str().unwrap().contains(".invalid"),
+            "the host is shown: {link}"
+        );
     }
     let foreign = "return performance.getEntriesByType('resource').map((one) => one.name).filter((one) => !one.startsWith(location.origin) && !one.startsWith('data:'))";
     assert_eq!(browser.run(foreign), json!([]));
     browser.click(".call-head");
-    browser.wait_until("the output is shown", "document.querySelector('.output')?.textContent.includes('red')");
+    browser.wait_until(
+        "the output is shown",
+        "document.querySelector('.output')?.textContent.includes('red')",
+    );
     let shown = browser.run("return document.querySelector('.output').textContent.slice(0, 200)");
     let shown = shown.as_str().unwrap();
     assert!(!shown.contains('\u{1b}') && !shown.contains("[31m"), "{shown:?}");
@@ -54,9 +74,17 @@ fn titles_are_text_and_the_policy_is_strict() {
     let browser = site.converse();
     say(&browser, "/rename <b>x</b><img src=x onerror=window.owned=1>");
     browser.wait_for("<b>x</b>");
-    assert_eq!(browser.run("return document.querySelectorAll('.session img, .head img').length"), 0);
-    let refused = "try { document.body.innerHTML = '<b>x</b>'; return 'allowed' } catch (error) { return error.name }";
-    assert_eq!(browser.run(refused), "TypeError", "Trusted Types forbid HTML strings");
+    assert_eq!(
+        browser.run("return document.querySelectorAll('.session img, .head img').length"),
+        0
+    );
+    let refused =
+        "try { document.body.innerHTML = '<b>x</b>'; return 'allowed' } catch (error) { return error.name }";
+    assert_eq!(
+        browser.run(refused),
+        "TypeError",
+        "Trusted Types forbid HTML strings"
+    );
     let inline = "const script = document.createElement('script'); try { script.textContent = 'window.owned = 2'; document.body.append(script) } catch {} return window.owned ?? null";
     assert_eq!(browser.run(inline), json!(null));
 }

@@ -12,7 +12,10 @@ fn a_lost_network_loses_nothing() {
     let site = Site::start([Reply::text("one").delta_chars(1), Reply::text("two")]);
     let browser = site.converse();
     say(&browser, "first");
-    browser.wait_until("it answers", "document.querySelectorAll('.item.end.final').length === 1");
+    browser.wait_until(
+        "it answers",
+        "document.querySelectorAll('.item.end.final').length === 1",
+    );
     browser.run("window.isSame = true");
     set_offline(&browser, true);
     browser.wait_for("Reconnecting since");
@@ -20,10 +23,20 @@ fn a_lost_network_loses_nothing() {
     browser.wait_for("it will be sent by itself");
     assert_eq!(site.sim.count(), 1);
     set_offline(&browser, false);
-    browser.wait_until("it is answered", "document.querySelectorAll('.item.end.final').length === 2");
+    browser.wait_until(
+        "it is answered",
+        "document.querySelectorAll('.item.end.final').length === 2",
+    );
     browser.wait_until("the banner is gone", "document.querySelector('.banner').hidden");
-    assert_eq!(browser.run("return document.querySelectorAll('.item.user').length"), 2);
-    assert_eq!(browser.run("return window.isSame"), true, "the page was not reloaded");
+    assert_eq!(
+        browser.run("return document.querySelectorAll('.item.user').length"),
+        2
+    );
+    assert_eq!(
+        browser.run("return window.isSame"),
+        true,
+        "the page was not reloaded"
+    );
     assert_eq!(site.sim.count(), 2);
 }
 
@@ -39,10 +52,16 @@ fn a_frozen_tab_catches_up() {
     browser.wait_until("it works", "!document.querySelector('.composer .stop').hidden");
     browser.cdp("Page.setWebLifecycleState", json!({ "state": "frozen" }));
     let count = || site.sim.count() == 2;
-    assert!(windlass_testkit::eventually(windlass_testkit::PATIENCE, count), "the turn goes on");
+    assert!(
+        windlass_testkit::eventually(windlass_testkit::PATIENCE, count),
+        "the turn goes on"
+    );
     browser.cdp("Page.setWebLifecycleState", json!({ "state": "active" }));
     browser.wait_for("finished while frozen");
-    browser.wait_until("nothing is missing", "document.querySelectorAll('.item.call').length === 1 && document.querySelector('.item.end.final')");
+    browser.wait_until(
+        "nothing is missing",
+        "document.querySelectorAll('.item.call').length === 1 && document.querySelector('.item.end.final')",
+    );
     assert_no_errors(&browser);
 }
 
@@ -51,7 +70,10 @@ fn a_frozen_tab_catches_up() {
 #[test]
 fn a_killed_server_gets_its_page_back() {
     let mut site = Site::start([
-        Reply::text("never finished").delta_chars(2).fault(Fault::new().stall_after_events(6)).when(When::new().user_contains("begin")),
+        Reply::text("never finished")
+            .delta_chars(2)
+            .fault(Fault::new().stall_after_events(6))
+            .when(When::new().user_contains("begin")),
         Reply::text("works again").forever(),
     ]);
     let browser = site.converse();
@@ -63,11 +85,21 @@ fn a_killed_server_gets_its_page_back() {
     say(&browser, "and then this");
     browser.wait_for("it will be sent by itself");
     site.start_again();
-    browser.wait_until("the turn was interrupted", "document.querySelector('.item.end.failed')");
+    browser.wait_until(
+        "the turn was interrupted",
+        "document.querySelector('.item.end.failed')",
+    );
     browser.wait_for("works again");
     browser.wait_until("the banner is gone", "document.querySelector('.banner').hidden");
-    assert_eq!(browser.run("return document.querySelectorAll('.item.user').length"), 2);
-    assert_eq!(browser.run("return window.isSame"), true, "the page was not reloaded");
+    assert_eq!(
+        browser.run("return document.querySelectorAll('.item.user').length"),
+        2
+    );
+    assert_eq!(
+        browser.run("return window.isSame"),
+        true,
+        "the page was not reloaded"
+    );
 }
 
 /// WEB-2, SRV-2: a permission request survives the death of the server, and can be answered afterwards.
@@ -86,8 +118,14 @@ fn a_request_survives_a_killed_server() {
     browser.wait_for("Windlass was stopped while it waited");
     assert!(!site.workspace.has("survived"));
     browser.run("document.querySelector('.ask button.primary').click()");
-    browser.wait_until("it went on", "document.querySelectorAll('.item.end').length > 1 || document.querySelector('.ask')");
-    browser.wait_until("its card is gone", "!document.body.innerText.includes('Windlass was stopped while it waited')");
+    browser.wait_until(
+        "it went on",
+        "document.querySelectorAll('.item.end').length > 1 || document.querySelector('.ask')",
+    );
+    browser.wait_until(
+        "its card is gone",
+        "!document.body.innerText.includes('Windlass was stopped while it waited')",
+    );
 }
 
 /// WEB-2: a draft is kept per session, also when the page is loaded anew.
@@ -98,5 +136,8 @@ fn a_draft_is_kept() {
     browser.click(".composer textarea");
     browser.press("half a thought");
     browser.run("location.reload()");
-    browser.wait_until("it is back", "document.querySelector('.composer textarea')?.value === 'half a thought'");
+    browser.wait_until(
+        "it is back",
+        "document.querySelector('.composer textarea')?.value === 'half a thought'",
+    );
 }

@@ -28,7 +28,7 @@ impl Site {
         let script = replies.into_iter().fold(Script::new(), Script::reply);
         let sim = SimServer::script(script);
         let workspace = Workspace::new(env!("CARGO_BIN_EXE_windlass"));
-        workspace.use_sim(&sim, Protocol::Anthropic);
+        workspace.use_sim_with(&sim, Protocol::Anthropic, "\n[security]\nmode = \"ask\"\n");
         prepare(&workspace);
         let mut site = Self {
             sim,
@@ -45,7 +45,9 @@ impl Site {
         let mut server = run.limit(Duration::from_secs(600)).start();
         server.wait_for_stdout("sign in");
         let printed = server.stdout();
-        let line = printed.lines().find_map(|line| line.strip_prefix("listening on "));
+        let line = printed
+            .lines()
+            .find_map(|line| line.strip_prefix("listening on "));
         self.url = line.unwrap().trim().to_owned();
         self.server = Some(server);
     }
@@ -64,10 +66,17 @@ impl Site {
 
     /// Returns a login link that nobody has used.
     pub(super) fn link(&self) -> String {
-        let run = self.workspace.run(&["token", "link", "--url", &self.url]).output();
+        let run = self
+            .workspace
+            .run(&["token", "link", "--url", &self.url])
+            .output();
         run.assert_code(0);
         let words = run.stdout.split_whitespace();
-        words.filter(|word| word.contains("#t=")).last().unwrap().to_owned()
+        words
+            .filter(|word| word.contains("#t="))
+            .last()
+            .unwrap()
+            .to_owned()
     }
 
     /// Opens the page in a browser of this size and signs in.
@@ -94,7 +103,10 @@ impl Site {
 #[track_caller]
 pub(super) fn new_session(browser: &Browser) {
     browser.click("button.new");
-    browser.wait_until("a session is open", "location.hash.startsWith('#/s/') && document.querySelector('.session-title')?.textContent");
+    browser.wait_until(
+        "a session is open",
+        "location.hash.startsWith('#/s/') && document.querySelector('.session-title')?.textContent",
+    );
 }
 
 /// Types a message and sends it.
@@ -108,7 +120,8 @@ pub(super) fn say(browser: &Browser, text: &str) {
 /// Cuts the browser off the network, or connects it again.
 pub(super) fn set_offline(browser: &Browser, is_offline: bool) {
     browser.cdp("Network.enable", json!({}));
-    let speed = json!({ "offline": is_offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1 });
+    let speed =
+        json!({ "offline": is_offline, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1 });
     browser.cdp("Network.emulateNetworkConditions", speed);
 }
 
@@ -116,7 +129,9 @@ pub(super) fn set_offline(browser: &Browser, is_offline: bool) {
 #[track_caller]
 pub(super) fn assert_no_errors(browser: &Browser) {
     let lines = browser.console();
-    let is_bad = |line: &&String| line.starts_with("SEVERE") && !line.contains("net::ERR") && !line.contains("Failed to load resource");
+    let is_bad = |line: &&String| {
+        line.starts_with("SEVERE") && !line.contains("net::ERR") && !line.contains("Failed to load resource")
+    };
     let bad: Vec<&String> = lines.iter().filter(is_bad).collect();
     assert!(bad.is_empty(), "{bad:#?}");
 }

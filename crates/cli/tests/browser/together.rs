@@ -17,7 +17,10 @@ fn two_browsers_see_the_same() {
     let address = first.run("return location.hash");
     let second = site.visit(390, 844);
     second.run(&format!("location.hash = {address}"));
-    second.wait_until("it is open", "document.querySelector('.session-title')?.textContent");
+    second.wait_until(
+        "it is open",
+        "document.querySelector('.session-title')?.textContent",
+    );
     say(&first, "make it");
     for browser in [&first, &second] {
         browser.wait_for("Run this command?");
