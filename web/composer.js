@@ -1,7 +1,7 @@
 // The input: text, images, long pastes, commands. Drafts are kept per session.
 
 import { clean, h, icon, iconButton, patch } from './dom.js';
-import { bytes, plural } from './format.js';
+import { plural } from './format.js';
 import { Completion } from './complete.js';
 import { announce, dialog, toast } from './ui.js';
 
@@ -126,7 +126,7 @@ export class Composer {
   async addFiles(files) {
     for (const file of files) {
       if (!IMAGES.test(file.type)) { toast(`${file.name} is not an image that models read (PNG, JPEG, GIF, WebP).`, { tone: 'bad' }); continue; }
-      if (file.size > LARGEST_IMAGE) { toast(`${file.name} has ${bytes(file.size)}; the limit is ${bytes(LARGEST_IMAGE)}.`, { tone: 'bad' }); continue; }
+      if (file.size > LARGEST_IMAGE) { toast(`${file.name} is larger than 5 MB.`, { tone: 'bad' }); continue; }
       if (this.images.length >= MOST_IMAGES) { toast(`A message carries at most ${MOST_IMAGES} images.`, { tone: 'bad' }); break; }
       this.images.push({ key: `i${Date.now()}${this.images.length}`, path: file.name || 'pasted.png', mime: file.type, size: file.size, data: await base64(file) });
     }

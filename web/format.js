@@ -49,10 +49,6 @@ export function ago(ms) {
   return relative.format(Math.round(seconds / 86_400), 'day');
 }
 
-export function bytes(size) {
-  return size < 1024 ? `${size} B` : size < 1024 * 1024 ? `${(size / 1024).toFixed(1)} kB` : `${(size / 1048576).toFixed(1)} MB`;
-}
-
 // Shortens a path: the home folder and everything but the last parts.
 export function place(path) {
   const parts = String(path ?? '').split('/').filter(Boolean);

@@ -5,7 +5,7 @@ import { clean, fill, h, icon, iconButton, ring } from './dom.js';
 import { money, tokens } from './format.js';
 import { titleOf } from './sessions.js';
 import { remove, rename, store } from './store.js';
-import { complain, copyText, menu, prompt, toast } from './ui.js';
+import { complain, menu, prompt, toast } from './ui.js';
 
 export class Head {
   // `actions`: panel(tab), command(line), go(hash), fillIn(text).
@@ -52,7 +52,6 @@ export class Head {
       ['Continue in a copy', () => this.actions.command('/session fork'), 'copy'],
       ['Export as Markdown', () => this.export('markdown', 'md'), 'file'], ['Export as JSON', () => this.export('json', 'json'), 'file'],
       ['Plain text view', () => { window.open(`s/${encodeURIComponent(id)}/plain`, '_blank', 'noopener'); }, 'file'],
-      ['Copy link', () => copyText(location.href.replace(/\/m\/\d+$/, '')), 'link'],
       ['Delete', () => this.delete(it), 'trash', 'bad'],
     ]);
   }

@@ -27,7 +27,7 @@ function notifications() {
     const check = (name, label) => h('label.choice', h('input', { type: 'checkbox', checked: all[name], onchange: (event) => settings.save({ [name]: event.target.checked }) }), label);
     const time = (name, label) => h('label.choice', label, h('input', { type: 'time', value: all[name] ?? '', onchange: (event) => settings.save({ [name]: event.target.value }) }));
     if (!canNotify()) fill(box, h('p.muted', 'Notifications need HTTPS or localhost. From another device, put it behind HTTPS, for example:'), h('pre.command', 'tailscale serve --bg http://127.0.0.1:PORT'));
-    else if (!isAllowed()) fill(box, h('p.muted', 'While this page is open, Windlass can notify you when it needs an answer or has finished.'), h('button', { onclick: async () => { await askPermission(); draw(); } }, 'Allow notifications'));
+    else if (!isAllowed()) fill(box, h('p.muted', 'An open page can tell you when Windlass needs you or has finished.'), h('button', { onclick: async () => { await askPermission(); draw(); } }, 'Allow notifications'));
     else fill(box, h('div.row', check('asks', 'Needs me'), check('finished', 'Finished'), check('failed', 'Failed')), h('div.row', time('from', 'Quiet from'), time('to', 'until')));
   };
   draw();

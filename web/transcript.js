@@ -31,8 +31,11 @@ export class Transcript {
     new ResizeObserver(() => this.follow()).observe(this.node);
   }
 
-  // Shows another conversation, from its end.
+  // Shows a conversation from its end, or, if it was only read again, where the reader is.
   show(conversation) {
+    const isSame = this.conversation?.id === conversation.id && !this.isFollowing;
+    const top = this.node.getBoundingClientRect().top;
+    const seen = isSame && [...this.list.children].find((node) => node.getBoundingClientRect().bottom > top);
     this.conversation = conversation;
     this.list.keyed?.clear();
     this.list.replaceChildren();
@@ -40,6 +43,7 @@ export class Transcript {
     this.isFollowing = true;
     this.drawNow();
     this.toEnd();
+    if (seen) this.jump(Number(seen.dataset.seq), true);
   }
 
   drawNow() {
@@ -160,7 +164,7 @@ export class Transcript {
   }
 
   // Scrolls to an entry by its number, loading what is needed.
-  async jump(seq) {
+  async jump(seq, isQuiet) {
     const it = this.conversation;
     for (let tries = 0; tries < 200 && it === this.conversation && it.first > seq && it.hasOlder; tries++) await this.actions.older();
     const at = it.items.findIndex((item) => item.seq >= seq);
@@ -169,8 +173,8 @@ export class Transcript {
     this.shown = Math.max(this.shown, it.items.length - at + 10);
     this.drawNow();
     const node = this.list.keyed.get(it.items[at].key);
-    node?.scrollIntoView({ block: 'center' });
-    node?.classList.add('found');
+    node?.scrollIntoView({ block: isQuiet ? 'start' : 'center' });
+    node?.classList.toggle('found', !isQuiet);
     this.lastTop = this.node.scrollTop;
   }
 }
