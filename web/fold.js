@@ -95,6 +95,11 @@ export class Conversation {
     return item;
   }
 
+  // True if a message is part of the conversation, or waits in its queue.
+  knows(id) {
+    return [...this.items, ...this.queue, ...this.steers].some((one) => one.id === id);
+  }
+
   touch(item) {
     if (item) this.changed.add(item.key);
   }

@@ -117,7 +117,7 @@ const draw = perFrame(() => {
   asks.draw(it);
   queue.draw(it);
   composer.busy(it.isBusy);
-  transcript.drawPending(outbox.of(it.id));
+  transcript.drawPending(outbox.of(it.id).filter((one) => !it.knows(one.id)));
   if (changed.has('plan')) panel.refresh('tasks');
   drawBadge(titleOf(it.info));
   tick();
@@ -183,7 +183,7 @@ async function route() {
     const row = store.sessions.get(id);
     if (row) delete row.isUnread;
     await open(id);
-    if (matchMedia('(pointer: fine)').matches) composer.input.focus();
+    if (!matchMedia('(pointer: coarse)').matches) composer.input.focus();
   }
   if (seq) transcript.jump(Number(seq));
   sessionList.draw();

@@ -57,6 +57,7 @@ fn a_frozen_tab_catches_up() {
         "the turn goes on"
     );
     browser.cdp("Page.setWebLifecycleState", json!({ "state": "active" }));
+    browser.cdp("Page.bringToFront", json!({}));
     browser.wait_for("finished while frozen");
     browser.wait_until(
         "nothing is missing",
