@@ -16,7 +16,7 @@ pub(crate) fn script(text: &str) -> String {
             '\'' | '"' => squeezed.keep(quoted(squeezed.rest, next)),
             '`' => squeezed.keep(template(squeezed.rest)),
             '/' if squeezed.rest.starts_with("//") => {
-                squeezed.skip(squeezed.rest.find('\n').unwrap_or(squeezed.rest.len()))
+                squeezed.skip(squeezed.rest.find('\n').unwrap_or(squeezed.rest.len()));
             }
             '/' if squeezed.rest.starts_with("/*") => squeezed.skip(
                 squeezed
