@@ -37,7 +37,7 @@ export const outbox = new Outbox({
 const eventLink = new EventLink({
   position: () => {
     const it = store.conversation;
-    return { session: it?.isLoaded ? it.id : undefined, after: it?.isLoaded ? it.seq : undefined, epoch: store.epoch || undefined };
+    return { session: it?.isLoaded ? it.id : undefined, after: it?.isLoaded ? (it.seq === it.loaded ? it.after : it.seq) : undefined, epoch: store.epoch || undefined };
   },
   hear,
   state: (lostAt) => {
@@ -149,7 +149,9 @@ function fromState(id, state) {
   const skew = Date.now() - state.now;
   it.load(state.entries.map((entry) => ({ ...entry, time: entry.time + skew })));
   takeFacts(it, state);
-  it.seq = state.seq;
+  // The entries may reach further than the number to follow: what comes twice is taken once.
+  it.loaded = it.seq = Math.max(it.seq, state.seq);
+  it.after = state.seq;
   store.epoch = state.epoch;
   it.hasOlder = state.has_more;
   it.isBusy = Boolean(state.overview?.is_busy);

@@ -71,12 +71,8 @@ impl Site {
             .run(&["token", "link", "--url", &self.url])
             .output();
         run.assert_code(0);
-        let words = run.stdout.split_whitespace();
-        words
-            .filter(|word| word.contains("#t="))
-            .last()
-            .unwrap()
-            .to_owned()
+        let mut words = run.stdout.split_whitespace();
+        words.rfind(|word| word.contains("#t=")).unwrap().to_owned()
     }
 
     /// Opens the page in a browser of this size and signs in.
