@@ -57,7 +57,8 @@ fn a_frozen_tab_catches_up() {
         "the turn goes on"
     );
     browser.cdp("Page.setWebLifecycleState", json!({ "state": "active" }));
-    browser.cdp("Page.bringToFront", json!({}));
+    // The reader looks at it again: without this, a tab that was frozen stays hidden and draws nothing.
+    browser.cdp("Emulation.setFocusEmulationEnabled", json!({ "enabled": true }));
     browser.wait_for("finished while frozen");
     browser.wait_until(
         "nothing is missing",
