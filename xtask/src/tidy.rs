@@ -22,6 +22,7 @@ mod source;
 mod test_code;
 mod text;
 mod tree;
+mod web;
 mod weight;
 
 use anyhow::{Result, bail};
@@ -46,6 +47,7 @@ const CHECKS: &[fn(&Tree) -> Vec<Finding>] = &[
     clock::check,
     test_code::check,
     text::check,
+    web::check,
 ];
 
 pub(crate) fn command(root: &Root, arguments: &[String]) -> Result<()> {

@@ -8,6 +8,7 @@
 //! - [`Screen`]: one start of the binary on its own terminal, made by [`Run::on_screen`]: takes keys and
 //!   returns the visible screen.
 //! - [`Editor`]: one start of `windlass acp` with a client of its protocol, which checks every line against the schema.
+//! - [`Browser`]: Chromium without a window, for the web page.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
 //! - [`SimServer`]: the simulated model on its own thread, with its request log.
 //! - [`OtelCollector`]: a collector of traces and metrics, with what it got.
@@ -29,6 +30,7 @@
 //! The test kit panics where a product would return an error, because a test has no caller to return it to.
 
 mod acp_schema;
+mod browser;
 mod collector;
 mod corpus;
 mod editor;
@@ -44,6 +46,7 @@ mod threads;
 mod wait;
 mod workspace;
 
+pub use self::browser::{Browser, key};
 pub use self::collector::{CollectedPoint, CollectedSpan, OtelCollector, decoded_spans, span_tree};
 pub use self::corpus::failing_inputs;
 pub use self::editor::Editor;

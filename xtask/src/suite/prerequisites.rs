@@ -95,11 +95,15 @@ fn packages(missing: &[&Need]) -> Vec<&'static str> {
     packages
 }
 
-fn install(root: &Root, packages: &[&str]) -> Result<()> {
-    let list = packages.join(" ");
+/// Returns true if packages can be installed: on Debian, as root.
+pub(super) fn can_install(root: &Root) -> bool {
     let is_root = child::output(child::command(root, "id").arg("-u")).is_ok_and(|id| id.trim() == "0");
-    let has_apt = child::succeeds(child::command(root, "apt-get").arg("--version"));
-    if !is_root || !has_apt {
+    is_root && child::succeeds(child::command(root, "apt-get").arg("--version"))
+}
+
+pub(super) fn install(root: &Root, packages: &[&str]) -> Result<()> {
+    let list = packages.join(" ");
+    if !can_install(root) {
         bail!("programs are missing; install them and try again (on Debian: apt-get install {list})");
     }
     println!("    installing {list}");

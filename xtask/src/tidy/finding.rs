@@ -40,6 +40,8 @@ pub(crate) enum Rule {
     TestSleep,
     MachinePath,
     TrailingSpace,
+    HtmlString,
+    Vendored,
     Exception,
 }
 
