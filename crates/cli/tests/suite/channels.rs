@@ -122,7 +122,16 @@ fn serve(workspace: &Workspace, bridge: &Bridge) -> Served {
         .local_addr()
         .unwrap()
         .to_string();
-    let args = ["channel", "webhook", "--listen", &address, "--to", &bridge.url];
+    let args = [
+        "channel",
+        "webhook",
+        "--listen",
+        &address,
+        "--to",
+        &bridge.url,
+        "-c",
+        "security.mode=ask",
+    ];
     let mut running = workspace
         .run(&args)
         .env("WINDLASS_WEBHOOK_SECRET", SECRET)
