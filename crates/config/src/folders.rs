@@ -268,7 +268,7 @@ impl Project {
         let folder = self.folder();
         // A dangling link counts: it may have a target tomorrow.
         let has = |name: &&str| folder.join(name).symlink_metadata().is_ok();
-        folder.is_dir() && PROJECT_FILES.iter().any(|name| has(&name))
+        folder.is_dir() && PROJECT_FILES.iter().any(has)
     }
 }
 

@@ -375,12 +375,15 @@ mod tests {
     /// SAFE-12: an entry covers its own name, or all names below it, on its port.
     #[test]
     fn hosts_are_compared_by_name() {
-        let egress = Egress::new(&[
-            "a.org".into(),
-            "*.b.org".into(),
-            "c.org:8080".into(),
-            "D.org".into(),
-        ]);
+        let egress = Egress::new(
+            &[
+                "a.org".into(),
+                "*.b.org".into(),
+                "c.org:8080".into(),
+                "D.org".into(),
+            ],
+            &["c.b.org".into()],
+        );
         for (name, port, allowed) in [
             ("a.org", 443, true),
             ("a.org", 80, true),
@@ -389,6 +392,8 @@ mod tests {
             ("a.org.evil.net", 443, false),
             ("x.b.org", 443, true),
             ("x.y.b.org", 443, true),
+            ("c.b.org", 443, false),
+            ("x.c.b.org", 443, false),
             ("b.org", 443, false),
             ("xb.org", 443, false),
             ("c.org", 8080, true),

@@ -309,7 +309,7 @@ fn placeholders_do_not_stay() {
         [
             Reply::call(
                 "bash",
-                json!({ "command": "ls -A; git rev-parse --show-toplevel" }),
+                json!({ "command": "sleep 0.5; ls -A; git rev-parse --show-toplevel" }),
             ),
             Reply::call("list_directory", json!({ "path": "." })),
             Reply::text("done"),

@@ -202,14 +202,12 @@ struct Told<T>(oneshot::Receiver<Result<T, LogError>>);
 
 impl<T: Send + 'static> Told<T> {
     /// Waits for the result if the work was sent to somebody.
-    fn wait(self, sent: bool) -> impl Future<Output = Result<T, LogError>> + Send + 'static {
-        async move {
-            let gone = || LogError::Failed("the store has stopped".to_owned());
-            if !sent {
-                return Err(gone());
-            }
-            self.0.await.map_err(|_| gone())?
+    async fn wait(self, sent: bool) -> Result<T, LogError> {
+        let gone = || LogError::Failed("the store has stopped".to_owned());
+        if !sent {
+            return Err(gone());
         }
+        self.0.await.map_err(|_| gone())?
     }
 }
 
