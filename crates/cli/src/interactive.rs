@@ -110,17 +110,21 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     if let Some(jobs) = jobs {
         jobs.stop().await;
     }
+    stop(engine, &spoken).await;
+    let spoken = spoken?;
+    if spoken.has_talked && keeps && !style.quiet {
+        tell_last(format!("Resume with: windlass --resume {}", spoken.session));
+    }
+    Ok(spoken.exit)
+}
+
+/// Stops an engine, and removes the sessions that were not used.
+async fn stop(engine: Engine, spoken: &Result<Spoken, Problem>) {
     let begun = engine.session.id.clone();
     let last = spoken.as_ref().ok().map(|spoken| spoken.session.clone());
     let new = engine.past.is_none().then_some(&begun);
     let unused: Vec<_> = new.into_iter().chain(last.as_ref()).collect();
     engine.stop(&unused).await;
-    let spoken = spoken?;
-    if spoken.has_talked && keeps && !style.quiet {
-        let id = &spoken.session;
-        tell_last(format!("Resume with: windlass --resume {id}"));
-    }
-    Ok(spoken.exit)
 }
 
 /// Lines for the user that are not part of a session.

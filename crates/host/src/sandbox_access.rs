@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use windlass_core::permission::Rule;
 use windlass_sandbox::{
-    CommandSandbox, Network, PrivateTemp, ProtectedPaths, ResourceLimits, SandboxPolicy, Workspace,
-    domain_hosts,
+    CommandSandbox, HostRules, Network, PrivateTemp, ProtectedPaths, ResourceLimits, SandboxPolicy,
+    Workspace, domain_hosts,
 };
 
 use windlass_config::environment;
@@ -166,12 +166,14 @@ impl SandboxAccess {
                 NetworkAccess::Hosts(_) => Network::Hosts,
                 NetworkAccess::On => Network::On,
             },
-            hosts: match &self.network {
-                NetworkAccess::Hosts(hosts) => hosts.clone(),
-                NetworkAccess::Off | NetworkAccess::On => Vec::new(),
+            hosts: HostRules {
+                allowed: match &self.network {
+                    NetworkAccess::Hosts(hosts) => hosts.clone(),
+                    NetworkAccess::Off | NetworkAccess::On => Vec::new(),
+                },
+                denied: self.denied_hosts.clone(),
+                asked: self.asked_hosts.clone(),
             },
-            denied_hosts: self.denied_hosts.clone(),
-            asked_hosts: self.asked_hosts.clone(),
             limits: self.limits,
             ..SandboxPolicy::default()
         }

@@ -370,13 +370,14 @@ impl CommandSandbox {
             } else {
                 Network::Hosts
             };
-            policy.hosts.extend(access.hosts.iter().cloned());
+            policy.hosts.allowed.extend(access.hosts.iter().cloned());
         }
         // What a rule asks about is denied unless this access was asked for.
-        let asked = std::mem::take(&mut policy.asked_hosts).into_iter();
+        let asked = std::mem::take(&mut policy.hosts.asked).into_iter();
         let is_granted = |domain: &String| access.hosts.iter().any(|host| egress::is_below(host, domain));
         policy
-            .denied_hosts
+            .hosts
+            .denied
             .extend(asked.filter(|domain| !is_granted(domain)));
         let outside = access.escalation.outside;
         if access.lifted {
@@ -412,8 +413,8 @@ fn built(cell: &Built) -> Result<&Sandbox, &SandboxError> {
 
 /// Returns the access beyond what the policy gives every command anyway.
 fn effective(policy: &SandboxPolicy, access: &Access) -> Access {
-    let denied = [policy.denied_hosts.as_slice(), &policy.asked_hosts].concat();
-    let egress = Egress::new(&policy.hosts, &denied);
+    let denied = [policy.hosts.denied.as_slice(), &policy.hosts.asked].concat();
+    let egress = Egress::new(&policy.hosts.allowed, &denied);
     let covered = match policy.network {
         Network::On => true,
         Network::Hosts => {

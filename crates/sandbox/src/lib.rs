@@ -94,7 +94,7 @@ pub use self::environment::{child_environment, reading_environment};
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 use self::linux as backend;
-pub use self::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPolicy};
+pub use self::policy::{Guard, HostRules, LocalSockets, Network, ResourceLimits, SandboxPolicy};
 #[cfg(not(all(target_os = "linux", not(windlass_portable))))]
 use self::portable as backend;
 pub use self::protected::ProtectedPaths;

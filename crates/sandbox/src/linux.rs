@@ -88,7 +88,7 @@ impl Confinement {
         }
         let helper = helper.unwrap_or(Path::new(OURSELVES)).to_owned();
         let placeholders = Placeholders::default();
-        let egress = Arc::new(Egress::new(&wanted.hosts, &wanted.denied_hosts));
+        let egress = Arc::new(Egress::new(&wanted.hosts.allowed, &wanted.hosts.denied));
         let (current, missed) = start(&wanted, &helper, &placeholders, &egress)?;
         let mut gaps = current.policy.gaps();
         gaps.extend(missed.into_iter().map(Gap::Open));

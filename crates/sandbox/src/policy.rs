@@ -28,13 +28,8 @@ pub struct SandboxPolicy {
     pub read_only: Vec<PathBuf>,
     /// Access to other machines.
     pub network: Network,
-    /// Hosts for [`Network::Hosts`]: a name, with `*.` in front for all names below it, and with `:port`
-    /// behind for another port than 80 and 443.
-    pub hosts: Vec<String>,
-    /// Domains that commands with a list of hosts never reach, even if the list covers them.
-    pub denied_hosts: Vec<String>,
-    /// Domains that such commands reach only if their own access names them.
-    pub asked_hosts: Vec<String>,
+    /// Hosts for [`Network::Hosts`].
+    pub hosts: HostRules,
     /// Access to other programs on this machine.
     pub local_sockets: LocalSockets,
     /// Resource limits of commands.
@@ -42,6 +37,18 @@ pub struct SandboxPolicy {
     /// Guards that a test turns off.
     #[doc(hidden)]
     pub without_for_tests: Vec<Guard>,
+}
+
+/// Hosts that commands reach through the proxy.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostRules {
+    /// Hosts that may be reached: a name, with `*.` in front for all names below it, and with `:port` behind for
+    /// another port than 80 and 443.
+    pub allowed: Vec<String>,
+    /// Domains that are never reached, even if another entry covers them.
+    pub denied: Vec<String>,
+    /// Domains that are reached only if the access of a command names them.
+    pub asked: Vec<String>,
 }
 
 /// Access to other machines.
