@@ -105,6 +105,13 @@ impl Observer for RunObserver {
         }
     }
 
+    fn metrics(&self) -> String {
+        self.telemetry
+            .as_ref()
+            .map(|telemetry| telemetry.prometheus())
+            .unwrap_or_default()
+    }
+
     async fn close(&self) {
         if let Some(telemetry) = &self.telemetry {
             telemetry.close().await;

@@ -37,7 +37,11 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         ..ExecOptions::default()
     };
     let given = options.settings.given_with(flags(&run));
-    let ready = Ready::make(given, keeper, &which, &cwd, Wanted::default()).await?;
+    let wanted = Wanted {
+        metrics: true,
+        ..Wanted::default()
+    };
+    let ready = Ready::make(given, keeper, &which, &cwd, wanted).await?;
     let Ready {
         settings,
         given,
@@ -62,11 +66,18 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
     service.mark_orphans();
     let backend = Arc::new(service);
+    let observer = lines.watch.observer.clone();
     let ports = ServerPorts {
         backend: Arc::clone(&backend) as _,
         store: Arc::clone(&keeper.store),
         clock: Arc::new(SystemClock::default()),
         files: Arc::new(LocalFiles { given }),
+        metrics: Arc::new(move || {
+            observer
+                .as_ref()
+                .map(|observer| observer.metrics())
+                .unwrap_or_default()
+        }),
     };
     let config = ServerConfig {
         listen: options.listen,

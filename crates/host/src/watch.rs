@@ -21,6 +21,9 @@ pub trait Observer: Send + Sync {
     /// Takes the subgoals of a session, which change as it goes on.
     fn subgoals(&self, session: &SessionId, subgoals: Arc<Subgoals>);
 
+    /// Returns the metrics so far, in the text format of Prometheus.
+    fn metrics(&self) -> String;
+
     /// Ends the observation. Takes a few seconds at most.
     async fn close(&self);
 }

@@ -32,6 +32,8 @@ pub struct ServerPorts {
     pub clock: Arc<dyn Clock>,
     /// Files of a session's folder.
     pub files: Arc<dyn Files>,
+    /// Returns the metrics of the sessions, in the text format of Prometheus.
+    pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// SRV-1: files of a session's folder, under the same limits as the session's own tools.

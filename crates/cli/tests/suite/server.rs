@@ -826,9 +826,15 @@ fn openai_answers_say_what_was_refused() {
 /// SRV-6: counts are there for Prometheus.
 #[test]
 fn metrics_count() {
-    let (_sim, _workspace, server) = served([], &[]);
+    let (_sim, _workspace, server) = served([Reply::text("done")], &[]);
     let stream = server.events("/api/events");
     http(&server.addr, "GET", "/api/sessions", &[], "");
+    server.say(&server.session(), "go");
+    let counts_tokens = eventually(PATIENCE, || {
+        let text = server.request("GET", "/metrics", "").body;
+        text.contains("gen_ai_client_token_usage")
+    });
+    assert!(counts_tokens, "{}", server.request("GET", "/metrics", "").body);
     let text = server.request("GET", "/metrics", "").body;
     assert!(
         text.contains("windlass_event_streams 1\n") && text.contains("windlass_http_refused_total 1\n"),

@@ -28,7 +28,9 @@ pub(crate) async fn health(State(app): State<Shared>) -> Json<Health> {
 
 /// Counts for Prometheus.
 pub(crate) async fn metrics(State(app): State<Shared>) -> String {
-    app.metrics.text(app.hubs.count(), app.hubs.count_busy())
+    let mut text = app.metrics.text(app.hubs.count(), app.hubs.count_busy());
+    text.push_str(&(app.ports.metrics)());
+    text
 }
 
 /// A sign-in.
