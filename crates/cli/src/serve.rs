@@ -3,6 +3,7 @@
 mod files;
 mod token;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
@@ -26,11 +27,13 @@ use crate::session_choice::{SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::terminal::{plain, say, tell, tell_warnings};
 
-/// Serves until a signal.
-pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
-    let cwd = working_directory(options.cd.as_deref())?;
-    let which = SessionChoice::New;
-    let keeper = SessionStore::begin(&which)?;
+/// Prepares the settings and models of the sessions.
+async fn ready(
+    options: &ServeOptions,
+    keeper: SessionStore,
+    which: &SessionChoice,
+    cwd: &Path,
+) -> Result<Ready, Problem> {
     let run = ExecOptions {
         mode: options.mode.clone(),
         allow_home: options.allow_home,
@@ -41,7 +44,15 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         metrics: true,
         ..Wanted::default()
     };
-    let ready = Ready::make(given, keeper, &which, &cwd, wanted).await?;
+    Ready::make(given, keeper, which, cwd, wanted).await
+}
+
+/// Serves until a signal.
+pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
+    let cwd = working_directory(options.cd.as_deref())?;
+    let which = SessionChoice::New;
+    let keeper = SessionStore::begin(&which)?;
+    let ready = ready(options, keeper, &which, &cwd).await?;
     let Ready {
         settings,
         given,

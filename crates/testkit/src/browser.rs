@@ -150,7 +150,7 @@ impl Browser {
         self.command(&format!("element/{element}/click"), &json!({}));
     }
 
-    /// Types keys into whatever has the focus. Special keys are those of WebDriver, such as [`ENTER`].
+    /// Types keys into whatever has the focus. Special keys are those of WebDriver, such as [`key::ENTER`].
     pub fn press(&self, keys: &str) {
         let mut actions = Vec::new();
         for key in keys.chars() {

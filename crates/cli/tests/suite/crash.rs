@@ -14,7 +14,7 @@ use windlass_testkit::{Output, Running, Signal, SimServer, WIRES, Workspace, eve
 
 use super::support::{Dice, variable, workspace};
 
-const RUNS: u64 = 200;
+const RUNS: u64 = 80;
 const SEED: u64 = 20_261_115;
 const THREADS: usize = 4;
 
