@@ -75,6 +75,8 @@ impl Placeholders {
         for _ in 0..TRIES {
             match create(path, kind) {
                 Ok(()) | Err(Errno::EXIST) => {}
+                // Another program removed it before it was marked.
+                Err(Errno::NOENT) if path.parent().is_some_and(Path::exists) => continue,
                 Err(error) => return Err(error),
             }
             match rustix::fs::lstat(path) {
