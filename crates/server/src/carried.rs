@@ -16,32 +16,33 @@ use crate::questions::OpenQuestion;
 const ATTEMPTS: u32 = 100;
 const BETWEEN: Duration = Duration::from_millis(20);
 
-/// The effect that a person saw and allowed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Shown {
-    tool: String,
-    subjects: Vec<String>,
-    preview: Option<String>,
-}
+/// The request that a person saw and allowed, without the id of its call. A request that differs in anything, such as
+/// a reason that names more access, is asked about again.
+#[derive(Debug, Clone, PartialEq)]
+struct Shown(Event);
 
 impl Shown {
-    fn of(event: &Event) -> Option<(Self, &CallId)> {
-        match event {
-            Event::Waiting(Waiting::PermissionRequest {
-                call_id,
-                tool,
-                subjects,
-                preview,
-                ..
-            }) => {
-                let shown = Self {
-                    tool: tool.clone(),
-                    subjects: subjects.clone(),
-                    preview: preview.clone(),
-                };
-                Some((shown, call_id))
+    fn of(event: &Event) -> Option<(Self, CallId)> {
+        let mut shown = event.clone();
+        match &mut shown {
+            Event::Waiting(Waiting::PermissionRequest { call_id, .. }) => {
+                let call = std::mem::replace(call_id, CallId::from(String::new()));
+                Some((Self(shown), call))
             }
             _ => None,
+        }
+    }
+
+    /// Returns the tool and what it is about.
+    fn text(&self) -> String {
+        match &self.0 {
+            Event::Waiting(Waiting::PermissionRequest { tool, subjects, .. }) if subjects.is_empty() => {
+                tool.clone()
+            }
+            Event::Waiting(Waiting::PermissionRequest { tool, subjects, .. }) => {
+                format!("{tool} {}", subjects.join(", "))
+            }
+            _ => String::new(),
         }
     }
 }
@@ -67,10 +68,7 @@ impl Carried {
             UserReply::Permission(Answer::NoBecause(note)) => Some(note),
             UserReply::Permission(answer) => {
                 let (shown, _) = Shown::of(&question.request)?;
-                let what = match shown.subjects.as_slice() {
-                    [] => shown.tool.clone(),
-                    subjects => format!("{} {}", shown.tool, subjects.join(", ")),
-                };
+                let what = shown.text();
                 lock(&self.0).insert(session.clone(), (shown, answer));
                 Some(format!(
                     "Go on. The program was stopped while it waited for my approval, which I give now: {what}"
@@ -97,7 +95,7 @@ impl Carried {
             return;
         };
         drop(carried);
-        reply_soon(ports, session, call, UserReply::Permission(answer));
+        reply_soon(ports, session, &call, UserReply::Permission(answer));
     }
 }
 
@@ -112,4 +110,33 @@ pub(crate) fn reply_soon(ports: &ServerPorts, session: &SessionId, call: &CallId
             ports.clock.sleep(BETWEEN).await;
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use windlass_core::tool::Category;
+
+    use super::*;
+
+    /// SRV-2, SAFE-6: an answer is carried to the same request only: another call id is the same, more access is not.
+    #[test]
+    fn only_the_same_request_is_answered() {
+        let request = |call: &str, reason: &str| {
+            Event::Waiting(Waiting::PermissionRequest {
+                call_id: CallId::from(call.to_owned()),
+                tool: "bash".to_owned(),
+                category: Category::Admin,
+                subjects: vec!["make".to_owned()],
+                reasons: vec![reason.to_owned()],
+                preview: Some("$ make".to_owned()),
+                once_only: false,
+                agent: None,
+            })
+        };
+        let shown = |event: &Event| Shown::of(event).map(|(shown, _)| shown);
+        let first = shown(&request("a", "it writes"));
+        assert_eq!(first, shown(&request("b", "it writes")));
+        assert_ne!(first, shown(&request("b", "it reaches the network")));
+        assert_eq!(first.map(|shown| shown.text()), Some("bash make".to_owned()));
+    }
 }

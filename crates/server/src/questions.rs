@@ -152,18 +152,41 @@ struct Answered {
     order: VecDeque<(SessionId, CallId)>,
 }
 
-impl Answers {
-    pub(crate) fn remember(&self, session: &SessionId, call: &CallId, by: &str) {
-        let mut answered = lock(&self.0);
+impl Answered {
+    fn add(&mut self, session: &SessionId, call: &CallId, by: &str) {
         let key = (session.clone(), call.clone());
-        if answered.by.insert(key.clone(), by.to_owned()).is_none() {
-            answered.order.push_back(key);
+        if self.by.insert(key.clone(), by.to_owned()).is_none() {
+            self.order.push_back(key);
         }
-        if answered.order.len() > REMEMBERED
-            && let Some(old) = answered.order.pop_front()
+        if self.order.len() > REMEMBERED
+            && let Some(old) = self.order.pop_front()
         {
-            answered.by.remove(&old);
+            self.by.remove(&old);
         }
+    }
+}
+
+impl Answers {
+    /// Remembers who answers, unless somebody has: of two clients that answer at once, one is first.
+    pub(crate) fn claim(&self, session: &SessionId, call: &CallId, by: &str) -> bool {
+        let mut answered = lock(&self.0);
+        let is_first = !answered.by.contains_key(&(session.clone(), call.clone()));
+        if is_first {
+            answered.add(session, call, by);
+        }
+        is_first
+    }
+
+    /// Forgets an answer that was not taken.
+    pub(crate) fn forget(&self, session: &SessionId, call: &CallId) {
+        let key = (session.clone(), call.clone());
+        let mut answered = lock(&self.0);
+        answered.by.remove(&key);
+        answered.order.retain(|known| *known != key);
+    }
+
+    pub(crate) fn remember(&self, session: &SessionId, call: &CallId, by: &str) {
+        lock(&self.0).add(session, call, by);
     }
 
     pub(crate) fn by(&self, session: &SessionId, call: &CallId) -> Option<String> {

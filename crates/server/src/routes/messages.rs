@@ -172,7 +172,14 @@ pub(crate) async fn reply(
     let answers = &app.inputs.answers;
     let is_taken = match open.filter(|question| question.is_interrupted) {
         // Only one client continues the work.
-        Some(question) => answers.by(&id, &call).is_none() && continued(&app, &id, &question, reply).await?,
+        Some(question) if answers.claim(&id, &call, &who.name) => {
+            let taken = continued(&app, &id, &question, reply).await;
+            if taken.is_err() {
+                answers.forget(&id, &call);
+            }
+            taken?
+        }
+        Some(_) => false,
         None => app.ports.backend.reply(&id, &call, reply).await,
     };
     if !is_taken {
