@@ -5,8 +5,8 @@ use windlass_api::{Answer, UserReply, Waiting};
 
 use crate::card::Card;
 use crate::client::ClientAbilities;
-use crate::outbox::Outbox;
-use crate::rpc::RpcError;
+
+use windlass_jsonrpc::{Outbox, RpcError};
 
 /// Maximum length of the subjects in the name of an option.
 const MAX_SCOPE: usize = 120;

@@ -13,12 +13,13 @@ use windlass_core::log::counting;
 
 use crate::client::ClientAbilities;
 use crate::options::{self, Choices};
-use crate::outbox::Outbox;
+
 use crate::prompt::refused;
-use crate::rpc::{RpcError, params};
+use crate::rpc;
 use crate::session::{Screen, Session, title};
 use crate::view::{self, Context, Severity};
 use crate::{Host, NotAdmitted};
+use windlass_jsonrpc::{Outbox, RpcError, params};
 
 /// The version of the protocol that we speak.
 const VERSION: u64 = 1;
@@ -129,7 +130,7 @@ impl Connection {
 
     fn session(&self, id: &str) -> Result<Arc<Session>, RpcError> {
         let found = self.sessions().get(id).cloned();
-        found.ok_or_else(|| RpcError::unknown_session(id))
+        found.ok_or_else(|| rpc::unknown_session(id))
     }
 
     /// Ends everything: the client is gone.
@@ -190,7 +191,7 @@ impl Connection {
         let result = tokio::select! {
             biased;
             // A prompt has its own answer.
-            () = cancel.cancelled(), if !is_prompt => Err(RpcError::canceled()),
+            () = cancel.cancelled(), if !is_prompt => Err(rpc::canceled()),
             result = handled => result,
         };
         let (result, after) = match result {
@@ -202,7 +203,7 @@ impl Connection {
         }
         if let Some((session, updates)) = after {
             for update in updates {
-                let _ = self.outbox.update(&session, update).await;
+                let _ = rpc::update(&self.outbox, &session, update).await;
             }
         }
     }
@@ -250,7 +251,7 @@ impl Connection {
             "agentCapabilities": {
                 "loadSession": true,
                 "promptCapabilities": { "image": true, "audio": false, "embeddedContext": true },
-                "mcpCapabilities": { "http": false, "sse": false },
+                "mcpCapabilities": { "http": true, "sse": false },
                 "sessionCapabilities": { "list": {}, "delete": {}, "resume": {}, "close": {} },
             },
             "authMethods": [login(client)],
@@ -267,7 +268,7 @@ impl Connection {
             );
             return Err(RpcError::invalid_params(text));
         }
-        self.host.ready().map_err(RpcError::sign_in)?;
+        self.host.ready().map_err(rpc::sign_in)?;
         Ok(json!({}))
     }
 
@@ -299,7 +300,7 @@ impl Connection {
             return Err(RpcError::invalid_params(text));
         }
         self.host.admit(cwd).map_err(|refusal| match refusal {
-            NotAdmitted::NoModel(text) => RpcError::sign_in(text),
+            NotAdmitted::NoModel(text) => rpc::sign_in(text),
             NotAdmitted::Place(text) => RpcError::invalid_params(format!("cwd: {text}")),
         })
     }
@@ -329,10 +330,7 @@ impl Connection {
     async fn first_updates(&self, session: &Session, servers: &[Value]) -> Vec<Value> {
         let catalog = self.backend.catalog(&session.current()).await;
         let mut updates = vec![options::commands(&catalog)];
-        if !servers.is_empty() {
-            let name = |server: &Value| server.get("name").and_then(Value::as_str).map(str::to_owned);
-            let names: Vec<String> = servers.iter().filter_map(name).collect();
-            let text = format!("MCP servers are not connected yet: {}", names.join(", "));
+        for text in self.host.attach(&session.current(), servers) {
             let client = self.client().unwrap_or_default();
             updates.push(view::notice(client, Severity::Warning, &text));
         }
@@ -360,7 +358,7 @@ impl Connection {
         view.show_past(true);
         for entry in counting(&entries) {
             for update in view.event(&entry.event) {
-                let sent = self.outbox.update(&session.id, update).await;
+                let sent = rpc::update(&self.outbox, &session.id, update).await;
                 sent.map_err(|_| RpcError::internal("the client is gone"))?;
             }
         }
@@ -380,7 +378,7 @@ impl Connection {
         servers: &[Value],
     ) -> Result<Value, RpcError> {
         for update in self.first_updates(session, servers).await {
-            let _ = self.outbox.update(&session.id, update).await;
+            let _ = rpc::update(&self.outbox, &session.id, update).await;
         }
         Ok(json!({ "modes": choices.modes(), "configOptions": choices.options() }))
     }
@@ -474,7 +472,7 @@ impl Connection {
     }
 
     async fn prompt(&self, given: Prompted, prepared: Option<Prepared>) -> Result<Value, RpcError> {
-        let prepared = prepared.ok_or_else(|| RpcError::unknown_session(&given.session_id))?;
+        let prepared = prepared.ok_or_else(|| rpc::unknown_session(&given.session_id))?;
         let screen = self.screen();
         screen
             .prompt(&prepared.session, &prepared.prompt, &given.prompt)

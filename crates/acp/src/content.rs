@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use windlass_api::{Binary, Part};
 
-use crate::rpc::RpcError;
+use windlass_jsonrpc::RpcError;
 
 /// A block of a prompt.
 #[derive(Debug, Deserialize)]

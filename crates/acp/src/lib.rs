@@ -17,7 +17,6 @@ mod connection;
 mod content;
 mod diff;
 mod options;
-mod outbox;
 mod prompt;
 mod rpc;
 mod session;
@@ -36,8 +35,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_api::{Backend, SessionId};
 
 use self::connection::Connection;
-use self::outbox::Outbox;
-use self::rpc::{Incoming, read_messages};
+
+use self::rpc::WITHDRAW;
+use windlass_jsonrpc::{Incoming, Outbox, read_messages};
 
 /// Maximum number of requests at a time. Further ones wait.
 const MAX_REQUESTS: usize = 256;
@@ -58,6 +58,9 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// With the way to set one up.
     fn ready(&self) -> Result<(), String>;
+
+    /// ACP-2: attaches the editor's MCP servers to a session. Returns a line for each that cannot be used.
+    fn attach(&self, session: &SessionId, servers: &[serde_json::Value]) -> Vec<String>;
 
     /// Leaves a session: it ends as soon as it is idle, and other processes can open it.
     fn leave(&self, session: &SessionId);
@@ -87,7 +90,7 @@ pub async fn serve(
     stop: CancellationToken,
 ) {
     let gone = stop.child_token();
-    let (outbox, written) = Outbox::start(output, gone.clone());
+    let (outbox, written) = Outbox::start(output, gone.clone(), WITHDRAW);
     let connection = Arc::new(Connection::new(backend, host, outbox));
     let mut incoming = read_messages(input);
     let mut requests = Requests::default();
@@ -134,7 +137,7 @@ impl Requests {
         while self.tasks.try_join_next().is_some() {}
         match message {
             Incoming::Response { id, result } => connection.outbox.answered(&id, result),
-            Incoming::Notification { method, params } if method == "$/cancel_request" => {
+            Incoming::Notification { method, params } if method == WITHDRAW => {
                 self.open.cancel(params.get("requestId").unwrap_or(&Value::Null));
             }
             Incoming::Notification { method, params } => connection.notified(&method, params).await,

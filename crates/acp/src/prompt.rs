@@ -11,9 +11,10 @@ use windlass_api::{
 
 use crate::content;
 use crate::options::Choices;
-use crate::rpc::RpcError;
+use crate::rpc;
 use crate::session::{Prompt, Screen, Session};
 use crate::view::{self, Context};
+use windlass_jsonrpc::RpcError;
 
 /// Last event of a stream that was followed to its end.
 #[derive(Default)]
@@ -68,7 +69,7 @@ impl Screen {
         };
         if let Some(title) = session.new_title(&overview.info) {
             let update = json!({ "sessionUpdate": "session_info_update", "title": title });
-            let _ = self.outbox.update(&session.id, update).await;
+            let _ = rpc::update(&self.outbox, &session.id, update).await;
         }
     }
 
@@ -117,7 +118,7 @@ impl Screen {
 
     async fn say(&self, session: &Session, text: &str) {
         if !text.trim().is_empty() {
-            let _ = self.outbox.update(&session.id, view::message(text)).await;
+            let _ = rpc::update(&self.outbox, &session.id, view::message(text)).await;
         }
     }
 
@@ -126,7 +127,7 @@ impl Screen {
         let choices = Choices::read(&*self.backend, &session.current()).await;
         let before = session.set_choices(choices.clone());
         for update in choices.updates(&before) {
-            let _ = self.outbox.update(&session.id, update).await;
+            let _ = rpc::update(&self.outbox, &session.id, update).await;
         }
     }
 
@@ -277,7 +278,7 @@ fn stop_reason(prompt: &Prompt, ended: Ended) -> Result<&'static str, RpcError> 
 /// Converts an error of the backend.
 pub(crate) fn refused(error: ClientError) -> RpcError {
     match &error {
-        ClientError::Unknown(session) => RpcError::unknown_session(session.as_str()),
+        ClientError::Unknown(session) => rpc::unknown_session(session.as_str()),
         ClientError::Empty => RpcError::invalid_params("prompt: it has no content"),
         _ => RpcError::internal(error.to_string()),
     }

@@ -1,206 +1,28 @@
-//! JSON-RPC 2.0, one message per line: parsing, errors, and the reader of standard input.
+//! Errors and updates of this protocol.
 
-use std::io::{BufRead, BufReader, Read};
-
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use windlass_jsonrpc::{Gone, Outbox, RpcError};
 
-/// Maximum length of a line. A prompt with several images is well below it.
-const MAX_LINE: usize = 64 << 20;
+/// Notification that withdraws a request.
+pub(crate) const WITHDRAW: &str = "$/cancel_request";
 
-/// Number of parsed messages that wait for the connection.
-const INBOX: usize = 64;
-
-/// Error of a request.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct RpcError {
-    pub(crate) code: i64,
-    pub(crate) message: String,
-    pub(crate) data: Option<Value>,
+pub(crate) fn sign_in(message: impl Into<String>) -> RpcError {
+    RpcError::new(-32000, message)
 }
 
-impl RpcError {
-    pub(crate) fn new(code: i64, message: impl Into<String>) -> Self {
-        let message = message.into();
-        // Clients show the message on one line.
-        let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
-        Self {
-            code,
-            message,
-            data: None,
-        }
-    }
-
-    pub(crate) fn parse(message: impl Into<String>) -> Self {
-        Self::new(-32700, message)
-    }
-
-    pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
-        Self::new(-32600, message)
-    }
-
-    pub(crate) fn unknown_method(method: &str) -> Self {
-        Self::new(-32601, format!("there is no method `{method}`"))
-    }
-
-    pub(crate) fn invalid_params(message: impl Into<String>) -> Self {
-        Self::new(-32602, message)
-    }
-
-    pub(crate) fn internal(message: impl Into<String>) -> Self {
-        Self::new(-32603, message)
-    }
-
-    pub(crate) fn sign_in(message: impl Into<String>) -> Self {
-        Self::new(-32000, message)
-    }
-
-    pub(crate) fn unknown_session(session: &str) -> Self {
-        Self {
-            data: Some(json!({ "sessionId": session })),
-            ..Self::new(-32002, format!("there is no session {session}"))
-        }
-    }
-
-    pub(crate) fn canceled() -> Self {
-        Self::new(-32800, "the request was cancelled")
-    }
-
-    fn read(value: &Value) -> Self {
-        let code = value.get("code").and_then(Value::as_i64).unwrap_or(-32603);
-        let message = value.get("message").and_then(Value::as_str).unwrap_or_default();
-        Self::new(code, message)
-    }
-
-    pub(crate) fn to_value(&self) -> Value {
-        let mut value = json!({ "code": self.code, "message": self.message });
-        if let (Some(data), Some(map)) = (&self.data, value.as_object_mut()) {
-            map.insert("data".to_owned(), data.clone());
-        }
-        value
+pub(crate) fn unknown_session(session: &str) -> RpcError {
+    RpcError {
+        data: Some(json!({ "sessionId": session })),
+        ..RpcError::new(-32002, format!("there is no session {session}"))
     }
 }
 
-/// A message of the client.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Incoming {
-    Request {
-        id: Value,
-        method: String,
-        params: Value,
-    },
-    Notification {
-        method: String,
-        params: Value,
-    },
-    Response {
-        id: Value,
-        result: Result<Value, RpcError>,
-    },
-    /// Not a message. The answer has this id.
-    Invalid {
-        id: Value,
-        error: RpcError,
-    },
+pub(crate) fn canceled() -> RpcError {
+    RpcError::new(-32800, "the request was cancelled")
 }
 
-impl Incoming {
-    /// Parses a line.
-    pub(crate) fn parse(line: &[u8]) -> Self {
-        let invalid = |id: Value, error| Self::Invalid { id, error };
-        let mut value: Value = match serde_json::from_slice(line) {
-            Ok(value) => value,
-            Err(error) => return invalid(Value::Null, RpcError::parse(format!("not JSON: {error}"))),
-        };
-        let Some(map) = value.as_object_mut() else {
-            let text = "a message is one JSON object; batches are not supported";
-            return invalid(Value::Null, RpcError::invalid_request(text));
-        };
-        let id = map.remove("id");
-        let is_id = |id: &Value| id.is_string() || id.is_i64() || id.is_u64() || id.is_null();
-        if map.get("jsonrpc").and_then(Value::as_str) != Some("2.0") || !id.iter().all(is_id) {
-            let error = RpcError::invalid_request("`jsonrpc` must be \"2.0\", and `id` a number or a string");
-            return invalid(id.filter(is_id).unwrap_or_default(), error);
-        }
-        let params = map.remove("params").unwrap_or_default();
-        match (map.remove("method"), id) {
-            (Some(Value::String(method)), Some(id)) => Self::Request { id, method, params },
-            (Some(Value::String(method)), None) => Self::Notification { method, params },
-            (None, Some(id)) if map.contains_key("result") || map.contains_key("error") => {
-                let result = match map.get("error") {
-                    Some(error) if !error.is_null() => Err(RpcError::read(error)),
-                    _ => Ok(map.remove("result").unwrap_or_default()),
-                };
-                Self::Response { id, result }
-            }
-            (_, id) => {
-                let error = RpcError::invalid_request("a message has a `method`, a `result` or an `error`");
-                invalid(id.unwrap_or_default(), error)
-            }
-        }
-    }
+/// Sends a `session/update`.
+pub(crate) async fn update(outbox: &Outbox, session: &str, update: Value) -> Result<(), Gone> {
+    let params = json!({ "sessionId": session, "update": update });
+    outbox.notify("session/update", params).await
 }
-
-/// Reads the parameters of a method.
-pub(crate) fn params<T: DeserializeOwned>(params: Value) -> Result<T, RpcError> {
-    serde_json::from_value(params).map_err(|error| RpcError::invalid_params(error.to_string()))
-}
-
-/// Reads messages on a thread of its own, until the end of the input. A line that is too long is skipped and
-/// reported.
-pub(crate) fn read_messages(input: impl Read + Send + 'static) -> mpsc::Receiver<Incoming> {
-    let (sender, receiver) = mpsc::channel(INBOX);
-    std::thread::spawn(move || {
-        let mut input = BufReader::with_capacity(1 << 16, input);
-        while let Some(line) = read_line(&mut input, MAX_LINE) {
-            let message = match line {
-                Ok(line) if line.iter().all(u8::is_ascii_whitespace) => continue,
-                Ok(line) => Incoming::parse(&line),
-                Err(TooLong) => Incoming::Invalid {
-                    id: Value::Null,
-                    error: RpcError::parse(format!("the line is longer than {} MB", MAX_LINE >> 20)),
-                },
-            };
-            if sender.blocking_send(message).is_err() {
-                break;
-            }
-        }
-    });
-    receiver
-}
-
-#[derive(Debug, PartialEq)]
-struct TooLong;
-
-/// Reads a line without its end; `None` at the end of the input. Keeps at most `limit` bytes in memory.
-fn read_line(input: &mut impl BufRead, limit: usize) -> Option<Result<Vec<u8>, TooLong>> {
-    let mut line = Vec::new();
-    let mut is_too_long = false;
-    loop {
-        let piece = match input.fill_buf() {
-            Ok(piece) => piece,
-            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-            Err(_) => return None,
-        };
-        if piece.is_empty() {
-            return (!line.is_empty()).then_some(Ok(line));
-        }
-        let end = piece.iter().position(|byte| *byte == b'\n');
-        let length = end.unwrap_or(piece.len());
-        is_too_long |= line.len() + length > limit;
-        if is_too_long {
-            line = Vec::new();
-        } else {
-            line.extend(piece.iter().take(length));
-        }
-        input.consume(end.map_or(length, |end| end + 1));
-        if end.is_some() {
-            return Some(if is_too_long { Err(TooLong) } else { Ok(line) });
-        }
-    }
-}
-
-#[cfg(test)]
-#[path = "rpc_tests.rs"]
-mod tests;

@@ -18,7 +18,9 @@ use windlass_api::{
 use crate::ask::{self, Asked};
 use crate::client::ClientAbilities;
 use crate::options::Choices;
-use crate::outbox::{Gone, Outbox};
+use crate::rpc;
+use windlass_jsonrpc::{Gone, Outbox};
+
 use crate::view::{self, Context, Severity, View};
 
 /// Maximum length of merged pieces of a reply.
@@ -200,7 +202,7 @@ async fn pump(
             view.set_window(session.lock().choices.window);
         }
         for update in view.event(&envelope.event) {
-            if let Err(Gone) = screen.outbox.update(&session.id, update).await {
+            if let Err(Gone) = rpc::update(&screen.outbox, &session.id, update).await {
                 return;
             }
         }
@@ -263,7 +265,7 @@ async fn answer(session: Arc<Session>, screen: Screen, call: CallId, question: O
         Asked::Nobody(why) => {
             let text = format!("Denied, because nobody could be asked: {why}");
             let notice = view::notice(screen.client, Severity::Warning, &text);
-            let _ = screen.outbox.update(&session.id, notice).await;
+            let _ = rpc::update(&screen.outbox, &session.id, notice).await;
             UserReply::Permission(Answer::No)
         }
     };

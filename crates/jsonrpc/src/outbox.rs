@@ -9,34 +9,59 @@ use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
-use crate::rpc::RpcError;
+use crate::message::RpcError;
 
 /// Number of lines that wait for a client that reads slowly. Whoever writes more waits too.
 const WAITING: usize = 256;
 
 /// Writes to the client. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Outbox {
+pub struct Outbox {
     shared: Arc<Shared>,
 }
 
 struct Shared {
     lines: mpsc::Sender<String>,
-    /// Requests without an answer yet.
+    open: OpenRequests,
+    /// Notification that withdraws a request of ours.
+    withdraw: &'static str,
+}
+
+/// Requests of ours without an answer yet. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct OpenRequests(Arc<Numbered>);
+
+#[derive(Default)]
+struct Numbered {
     open: Mutex<HashMap<u64, oneshot::Sender<Result<Value, RpcError>>>>,
-    next: AtomicU64,
+    last: AtomicU64,
+}
+
+impl OpenRequests {
+    /// Passes on an answer of the client. An answer that nobody waits for is ignored.
+    pub fn answered(&self, id: &Value, result: Result<Value, RpcError>) {
+        let waiting = id.as_u64().and_then(|id| self.lock().remove(&id));
+        if let Some(waiting) = waiting {
+            let _ = waiting.send(result);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Value, RpcError>>>> {
+        self.0.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A line could not be written: the client is gone.
 #[derive(Debug)]
-pub(crate) struct Gone;
+pub struct Gone;
 
 impl Outbox {
     /// Starts the thread that writes. `gone` is canceled when the client does not read any more. The second value
-    /// completes when everything is written.
-    pub(crate) fn start(
+    /// completes when everything is written. `withdraw` is the notification that withdraws a request of ours.
+    pub fn start(
         output: impl Write + Send + 'static,
         gone: CancellationToken,
+        withdraw: &'static str,
     ) -> (Self, oneshot::Receiver<()>) {
         let (lines, waiting) = mpsc::channel(WAITING);
         let (done, is_done) = oneshot::channel();
@@ -46,15 +71,19 @@ impl Outbox {
             }
             let _ = done.send(());
         });
+        (Self::over(lines, OpenRequests::default(), withdraw), is_done)
+    }
+
+    /// Writes to a channel. Several outboxes can share their open requests, so that an answer may arrive anywhere.
+    pub fn over(lines: mpsc::Sender<String>, open: OpenRequests, withdraw: &'static str) -> Self {
         let shared = Shared {
             lines,
-            open: Mutex::default(),
-            next: AtomicU64::new(1),
+            open,
+            withdraw,
         };
-        let outbox = Self {
+        Self {
             shared: Arc::new(shared),
-        };
-        (outbox, is_done)
+        }
     }
 
     async fn send(&self, message: &Value) -> Result<(), Gone> {
@@ -66,7 +95,10 @@ impl Outbox {
     }
 
     /// Answers a request.
-    pub(crate) async fn answer(&self, id: Value, result: Result<Value, RpcError>) -> Result<(), Gone> {
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub async fn answer(&self, id: Value, result: Result<Value, RpcError>) -> Result<(), Gone> {
         let message = match result {
             Ok(result) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
             Err(error) => json!({ "jsonrpc": "2.0", "id": id, "error": error.to_value() }),
@@ -74,25 +106,23 @@ impl Outbox {
         self.send(&message).await
     }
 
-    pub(crate) async fn notify(&self, method: &str, params: Value) -> Result<(), Gone> {
+    /// Sends a notification.
+    ///
+    /// # Errors
+    /// When the client is gone.
+    pub async fn notify(&self, method: &str, params: Value) -> Result<(), Gone> {
         self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
             .await
     }
 
-    /// Sends a `session/update`.
-    pub(crate) async fn update(&self, session: &str, update: Value) -> Result<(), Gone> {
-        self.notify(
-            "session/update",
-            json!({ "sessionId": session, "update": update }),
-        )
-        .await
-    }
-
     /// Sends a request and waits for its answer. If the caller stops waiting, the client is told so.
-    pub(crate) async fn request(&self, method: &str, params: Value) -> Result<Value, RpcError> {
-        let id = self.shared.next.fetch_add(1, Ordering::Relaxed);
+    ///
+    /// # Errors
+    /// When the client is gone, or answers with an error.
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, RpcError> {
+        let id = self.shared.open.0.last.fetch_add(1, Ordering::Relaxed) + 1;
         let (answer, answered) = oneshot::channel();
-        self.open().insert(id, answer);
+        self.shared.open.lock().insert(id, answer);
         let _waiting = Waiting { outbox: self, id };
         let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
         let gone = || RpcError::internal("the client is gone");
@@ -100,16 +130,9 @@ impl Outbox {
         answered.await.unwrap_or_else(|_| Err(gone()))
     }
 
-    /// Passes on an answer of the client. An answer that nobody waits for is ignored.
-    pub(crate) fn answered(&self, id: &Value, result: Result<Value, RpcError>) {
-        let waiting = id.as_u64().and_then(|id| self.open().remove(&id));
-        if let Some(waiting) = waiting {
-            let _ = waiting.send(result);
-        }
-    }
-
-    fn open(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result<Value, RpcError>>>> {
-        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Passes on an answer of the client.
+    pub fn answered(&self, id: &Value, result: Result<Value, RpcError>) {
+        self.shared.open.answered(id, result);
     }
 }
 
@@ -121,12 +144,12 @@ struct Waiting<'a> {
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        if self.outbox.open().remove(&self.id).is_none() {
+        if self.outbox.shared.open.lock().remove(&self.id).is_none() {
             return;
         }
         let message = json!({
             "jsonrpc": "2.0",
-            "method": "$/cancel_request",
+            "method": self.outbox.shared.withdraw,
             "params": { "requestId": self.id },
         });
         // A client that does not read needs no notice either.
