@@ -1,5 +1,5 @@
-//! The content that trust is bound to: every file below `.windlass`, the project's files that its tools name, and
-//! its agent types for other agents.
+//! The content that trust is bound to: every file below `.windlass`, the project's files that its tools and hooks
+//! name, and its agent types and hooks for other agents.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -13,7 +13,8 @@ use rustix::io::Errno;
 use windlass_sandbox::sha256_hex;
 use windlass_tools::declared::{Declarations, Source};
 
-use crate::folders::Project;
+use super::hooks;
+use crate::folders::{FOREIGN_HOOKS, Project};
 
 /// SUB-7: folders of other agents with types of agents, below the project's root.
 pub const FOREIGN_AGENTS: [&str; 4] = [
@@ -22,6 +23,10 @@ pub const FOREIGN_AGENTS: [&str; 4] = [
     ".opencode/agent",
     ".opencode/agents",
 ];
+
+/// SKILL-2: folders of other agents with skills, below the project's root. Trust covers them if it can; a folder with
+/// links or too many files is left out, and its skills are used as those of a project that is not trusted.
+const FOREIGN_SKILLS: [&str; 2] = [".agents/skills", ".claude/skills"];
 
 const MAX_FILES: usize = 1_000;
 const MAX_BYTES: usize = 10_000_000;
@@ -59,14 +64,31 @@ impl Snapshot {
         let folder = project.folder();
         let own = relative(project, &folder);
         let opened = rustix::fs::open(&folder, FLAGS, Mode::empty());
-        let opened = opened.map_err(|error| refused(&own, error))?;
-        reader.entry(opened, &own, 0)?;
+        reader.hooks(project)?;
+        reader.servers(project)?;
+        match opened {
+            // A project may consist of hooks for other agents, or of MCP servers.
+            Err(Errno::NOENT) if !reader.files.is_empty() => {}
+            Err(error) => return Err(refused(&own, error)),
+            Ok(opened) => reader.entry(opened, &own, 0)?,
+        }
         for name in FOREIGN_AGENTS {
             if let Ok(opened) = rustix::fs::open(project.root.join(name), FLAGS, Mode::empty()) {
                 reader.entry(opened, Path::new(name), 0)?;
             }
         }
-        for program in programs(project, &reader.files)? {
+        for name in FOREIGN_SKILLS {
+            if let Ok(opened) = rustix::fs::open(project.root.join(name), FLAGS, Mode::empty()) {
+                let mut skills = Reader::default();
+                if skills.entry(opened, Path::new(name), 0).is_ok() {
+                    reader.files.extend(skills.files);
+                }
+            }
+        }
+        let mut named = programs(project, &reader.files)?;
+        named.extend(hook_programs(project, &reader.files));
+        named.extend(server_programs(project, &reader.files));
+        for program in named {
             reader.program(&program)?;
         }
         let mut files = reader.files;
@@ -98,6 +120,12 @@ impl Snapshot {
             Some((path.to_owned(), file.bytes.as_slice()))
         });
         found.collect()
+    }
+
+    /// MCP-1: returns the text of the file with MCP servers.
+    pub fn servers(&self, project: &Project) -> Option<&str> {
+        let bytes = self.bytes(project, &project.servers_file())?;
+        std::str::from_utf8(bytes).ok()
     }
 
     /// Returns the text of the tools file.
@@ -176,6 +204,44 @@ impl Reader {
         Ok(())
     }
 
+    /// Adds the hooks in files of other agents. Their other settings have no effect here, and may change.
+    fn hooks(&mut self, project: &Project) -> Result<(), String> {
+        for name in FOREIGN_HOOKS {
+            let path = Path::new(name);
+            let Ok(opened) = rustix::fs::open(project.root.join(name), FLAGS, Mode::empty()) else {
+                continue;
+            };
+            let file = File::from(opened);
+            let is_file = file.metadata().is_ok_and(|found| found.is_file());
+            if !is_file {
+                return Err(format!("{name} is not a file"));
+            }
+            self.file(file, path)?;
+            let hooks = self.files.pop().and_then(|file| hooks::of_settings(&file.bytes));
+            self.files.extend(hooks.map(|bytes| Covered {
+                path: path.to_owned(),
+                bytes,
+            }));
+        }
+        Ok(())
+    }
+
+    /// Adds the file with MCP servers, if there is one.
+    fn servers(&mut self, project: &Project) -> Result<(), String> {
+        if !project.has_servers() {
+            return Ok(());
+        }
+        let path = project.servers_file();
+        let name = relative(project, &path);
+        let opened = rustix::fs::open(&path, FLAGS, Mode::empty()).map_err(|error| refused(&name, error))?;
+        let file = File::from(opened);
+        let found = file.metadata().map_err(|error| unreadable(&name, &error))?;
+        match found.is_file() {
+            true => self.file(file, &name),
+            false => Err(format!("{} is not a file", name.display())),
+        }
+    }
+
     /// Adds a file that a tool names. Links are followed here, because the file that would run is what
     /// matters.
     fn program(&mut self, program: &Program) -> Result<(), String> {
@@ -222,6 +288,47 @@ fn programs(project: &Project, files: &[Covered]) -> Result<Vec<Program>, String
     // `--rcfile=scripts/rc` names a file as well.
     let words = fixed.flat_map(|text| [Some(text.as_str()), text.split_once('=').map(|(_, value)| value)]);
     Ok(words.flatten().filter_map(|word| program(&root, word)).collect())
+}
+
+/// Returns the files of the project that its hooks name.
+fn hook_programs(project: &Project, files: &[Covered]) -> Vec<Program> {
+    let Ok(root) = project.root.canonicalize() else {
+        return Vec::new();
+    };
+    let own = relative(project, &project.hooks_file());
+    let is_hooks =
+        |file: &&Covered| file.path == own || FOREIGN_HOOKS.iter().any(|name| file.path == Path::new(name));
+    let words = files
+        .iter()
+        .filter(is_hooks)
+        .flat_map(|file| hooks::words(&file.bytes, &root));
+    words.filter_map(|word| program(&root, &word)).collect()
+}
+
+/// MCP-1: returns the files of the project that its MCP servers name as programs or arguments.
+fn server_programs(project: &Project, files: &[Covered]) -> Vec<Program> {
+    let own = relative(project, &project.servers_file());
+    let Some(file) = files.iter().find(|file| file.path == own) else {
+        return Vec::new();
+    };
+    let Ok(root) = project.root.canonicalize() else {
+        return Vec::new();
+    };
+    let mut words = Vec::new();
+    if let Ok(value) = serde_json::from_slice::<serde_json::Value>(&file.bytes) {
+        collect_words(&value, &mut words);
+    }
+    words.iter().filter_map(|word| program(&root, word)).collect()
+}
+
+/// Collects every text in a value; the parser limits its depth.
+fn collect_words(value: &serde_json::Value, words: &mut Vec<String>) {
+    match value {
+        serde_json::Value::String(text) => words.push(text.clone()),
+        serde_json::Value::Array(list) => list.iter().for_each(|value| collect_words(value, words)),
+        serde_json::Value::Object(map) => map.values().for_each(|value| collect_words(value, words)),
+        _ => {}
+    }
 }
 
 /// Returns the file that a word names, if it belongs to the project.
