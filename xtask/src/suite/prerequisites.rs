@@ -33,6 +33,11 @@ const NEEDS: &[Need] = &[
         packages: &["python3"],
     },
     Need {
+        name: "jq",
+        check: &["jq", "--version"],
+        packages: &["jq"],
+    },
+    Need {
         name: "python3 venv",
         check: &["python3", "-c", "import venv, ensurepip"],
         packages: &["python3", "python3-venv"],
@@ -128,7 +133,7 @@ mod tests {
     fn each_package_is_installed_once() {
         assert_eq!(
             packages(&NEEDS.iter().collect::<Vec<_>>()),
-            ["dash", "git", "python3", "python3-venv"]
+            ["dash", "git", "jq", "python3", "python3-venv"]
         );
     }
 }

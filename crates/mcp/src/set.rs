@@ -1,0 +1,138 @@
+//! The servers of a session, and the tools that they offer.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use windlass_core::tool::AnyTool;
+
+use crate::client::lock;
+use crate::config::{Launcher, McpServerConfig};
+use crate::definitions::Definitions;
+use crate::era::EraMemory;
+use crate::oauth::TokenFile;
+use crate::search::{CallTool, ResourceTool, SearchTool};
+use crate::server::{McpServer, Phase};
+use crate::tool::McpTool;
+
+/// Surroundings of the servers.
+pub struct Environment {
+    /// Starts processes.
+    pub launcher: Arc<dyn Launcher>,
+    /// The revisions that servers spoke the last time.
+    pub eras: EraMemory,
+    /// The definitions of tools that were in use.
+    pub definitions: Definitions,
+    /// Tokens for servers behind a URL.
+    pub tokens: TokenFile,
+    /// Folder of the session.
+    pub cwd: PathBuf,
+}
+
+/// The servers of a session. Dropping it ends them.
+pub struct ServerSet {
+    around: Arc<Environment>,
+    servers: Mutex<Vec<Arc<McpServer>>>,
+}
+
+impl ServerSet {
+    /// Creates the servers. None is started yet.
+    pub fn new(configs: Vec<McpServerConfig>, around: Environment) -> Arc<Self> {
+        let around = Arc::new(around);
+        let made = |config| McpServer::new(config, Arc::clone(&around));
+        let servers = configs.into_iter().map(made).collect();
+        Arc::new(Self {
+            servers: Mutex::new(servers),
+            around,
+        })
+    }
+
+    /// Returns the servers, in the order of the configuration.
+    pub fn servers(&self) -> Vec<Arc<McpServer>> {
+        lock(&self.servers).clone()
+    }
+
+    /// Returns the server with this name.
+    pub fn find(&self, name: &str) -> Option<Arc<McpServer>> {
+        self.servers()
+            .into_iter()
+            .find(|server| server.config().name == name)
+    }
+
+    /// Adds a server. One of the same name is kept, and the new one is not used.
+    pub fn add(&self, config: McpServerConfig) -> Option<Arc<McpServer>> {
+        let mut servers = lock(&self.servers);
+        if servers.iter().any(|server| server.config().name == config.name) {
+            return None;
+        }
+        let server = McpServer::new(config, Arc::clone(&self.around));
+        servers.push(Arc::clone(&server));
+        Some(server)
+    }
+
+    /// Waits until every server is ready or has failed.
+    pub async fn settled(&self) {
+        for server in self.servers() {
+            server.settled().await;
+        }
+    }
+
+    /// Returns the tools of the servers that are ready.
+    pub(crate) fn tools(&self) -> Vec<Arc<McpTool>> {
+        let servers = self.servers();
+        servers.iter().flat_map(|server| server.tools()).collect()
+    }
+
+    pub(crate) fn find_tool(&self, name: &str) -> Option<Arc<McpTool>> {
+        self.tools().into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// Returns the tools for a request. If those of the servers take more than `budget` bytes, none of them is
+    /// included, and the model finds them with `tool_search`.
+    pub fn offer(self: &Arc<Self>, budget: usize) -> Vec<Arc<dyn AnyTool>> {
+        let mut offer = self.search_tools();
+        let tools = self.tools();
+        let weight: usize = tools.iter().map(|tool| tool.weight()).sum();
+        if weight <= budget {
+            offer.extend(tools.into_iter().map(|tool| tool as Arc<dyn AnyTool>));
+        }
+        offer
+    }
+
+    /// Returns the tools that find and call the tools of servers. They depend on the configuration alone, so that a
+    /// request stays the same while servers start.
+    pub fn search_tools(self: &Arc<Self>) -> Vec<Arc<dyn AnyTool>> {
+        let names: Vec<String> = self
+            .servers()
+            .iter()
+            .filter(|server| server.config().enabled)
+            .map(|server| server.config().name.clone())
+            .collect();
+        vec![
+            Arc::new(SearchTool::new(self, &names)),
+            Arc::new(CallTool::new(self)),
+            Arc::new(ResourceTool::new(self)),
+        ]
+    }
+
+    /// Returns a digest of the tools that are offered, to notice changes.
+    pub fn fingerprint(&self) -> String {
+        let tools = self.tools();
+        let digests: Vec<&str> = tools.iter().map(|tool| tool.digest()).collect();
+        digests.join(" ")
+    }
+
+    /// Returns the number of servers that are ready, and of those that still start.
+    pub fn counts(&self) -> (usize, usize) {
+        let servers = self.servers();
+        let count = |phase: Phase| servers.iter().filter(|server| server.phase() == phase).count();
+        (count(Phase::Ready), count(Phase::Starting))
+    }
+}
+
+impl Drop for ServerSet {
+    fn drop(&mut self) {
+        for server in self.servers() {
+            server.stop();
+        }
+    }
+}

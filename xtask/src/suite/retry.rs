@@ -1,0 +1,143 @@
+//! Runs the tests, and those that failed a second time, one after the other.
+//!
+//! A test that fails beside hundreds of others and passes alone found a busy machine, or a race. It does not stop the
+//! check, but the summary names it, so that somebody looks at it. More than a few failures are not run again.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use anyhow::{Context, Result, bail};
+
+use crate::child;
+use crate::repo::Root;
+
+/// Number of failed tests that are run again.
+const AT_MOST: usize = 5;
+
+/// Runs `cargo test --workspace`. Returns the tests that passed only when they ran alone.
+pub(crate) fn test(root: &Root) -> Result<Vec<String>> {
+    let first = run(child::cargo(root).args(["test", "--workspace", "--no-fail-fast"]))?;
+    if first.succeeded {
+        return Ok(Vec::new());
+    }
+    let failed = Failures::read(&first.text);
+    if failed.targets.is_empty() || failed.tests.is_empty() || failed.tests.len() > AT_MOST {
+        bail!("`cargo test --workspace` failed");
+    }
+    let names: Vec<String> = failed.tests.into_iter().collect();
+    println!("\n    once more, alone: {}", names.join(", "));
+    let mut passed = BTreeSet::new();
+    for target in &failed.targets {
+        let again = run(child::cargo(root)
+            .arg("test")
+            .args(target.split_whitespace())
+            .args(["--", "--test-threads=1", "--exact"])
+            .args(&names))?;
+        if !again.succeeded {
+            bail!("`cargo test {target}` failed twice");
+        }
+        passed.extend(with_verdict(&again.text, "ok"));
+    }
+    match names.iter().find(|name| !passed.contains(*name)) {
+        Some(name) => bail!("{name} failed and could not be run again"),
+        None => Ok(names),
+    }
+}
+
+/// The failures of a run, as cargo and the test programs print them.
+#[derive(Debug, PartialEq, Eq)]
+struct Failures {
+    /// Arguments of `cargo test` that select the programs with failures, such as `-p windlass --test suite`.
+    targets: Vec<String>,
+    tests: BTreeSet<String>,
+}
+
+impl Failures {
+    fn read(text: &str) -> Self {
+        let targets = text
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("`-p ")?.strip_suffix('`'))
+            .map(|rest| format!("-p {rest}"))
+            .collect();
+        Self {
+            targets,
+            tests: with_verdict(text, "FAILED"),
+        }
+    }
+}
+
+/// Returns the names in lines such as `test suite::exec::quiet ... ok`.
+fn with_verdict(text: &str, verdict: &str) -> BTreeSet<String> {
+    text.lines()
+        .filter_map(|line| {
+            line.strip_prefix("test ")?
+                .strip_suffix(verdict)?
+                .strip_suffix(" ... ")
+        })
+        .map(|name| name.split(" - ").next().unwrap_or(name).to_owned())
+        .collect()
+}
+
+struct Ran {
+    succeeded: bool,
+    text: String,
+}
+
+/// Runs a command, shows its output and keeps it.
+fn run(command: &mut Command) -> Result<Ran> {
+    let mut child = command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .context("cannot start cargo")?;
+    let errors = child.stderr.take().map(|pipe| thread::spawn(move || shown(pipe)));
+    let mut text = child.stdout.take().map(shown).unwrap_or_default();
+    if let Some(Ok(errors)) = errors.map(thread::JoinHandle::join) {
+        text.push_str(&errors);
+    }
+    let succeeded = child.wait().context("cannot wait for cargo")?.success();
+    Ok(Ran { succeeded, text })
+}
+
+fn shown(pipe: impl Read) -> String {
+    let mut text = String::new();
+    for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
+        let line = String::from_utf8_lossy(&line);
+        // Nobody may be reading any more; the tests go on.
+        let _ = writeln!(std::io::stdout(), "{line}");
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_are_read() {
+        let text = "test suite::exec::quiet ... ok\ntest suite::exec::loud ... FAILED\n\
+                    test result: FAILED. 1 passed; 1 failed\n\
+                    error: 2 targets failed:\n    `-p windlass --test suite`\n    `-p windlass-core --lib`\n";
+        let failed = Failures::read(text);
+        assert_eq!(
+            failed.targets,
+            ["-p windlass --test suite", "-p windlass-core --lib"]
+        );
+        assert_eq!(failed.tests, BTreeSet::from(["suite::exec::loud".to_owned()]));
+        assert_eq!(
+            with_verdict(text, "ok"),
+            BTreeSet::from(["suite::exec::quiet".to_owned()])
+        );
+    }
+
+    #[test]
+    fn a_build_that_fails_names_no_tests() {
+        let failed =
+            Failures::read("error: could not compile `windlass-core` (lib) due to 1 previous error\n");
+        assert!(failed.tests.is_empty() && failed.targets.is_empty(), "{failed:?}");
+    }
+}
