@@ -1,13 +1,18 @@
 //! The figures, grouped by the runs they need.
 
 mod agents;
+mod code;
 mod context;
 mod cron;
 mod deltas;
 mod editor;
+mod hooks;
 mod iterations;
 mod large;
+mod memory;
+mod page;
 mod prefix;
+mod server;
 mod sessions;
 mod start;
 mod terminal;
@@ -18,6 +23,7 @@ mod worktree;
 use anyhow::Result;
 use clap::ValueEnum;
 
+pub(crate) use self::code::CodeData;
 use crate::lab::Lab;
 use crate::report::Figure;
 
@@ -46,16 +52,26 @@ pub(crate) enum Group {
     Sessions,
     /// Preparing a request at the start of a conversation and deep in it.
     Context,
+    /// The code index: files found for issues, and its time and memory.
+    Code,
     /// A simulated year of scheduled jobs.
     Cron,
     /// The terminal UI, compared with others.
     Terminal,
     /// Editors over the Agent Client Protocol.
     Editor,
+    /// A hook that does nothing, compared with its bare process.
+    Hooks,
+    /// The HTTP server: delay of a delta, many clients, refused requests, floods.
+    Server,
+    /// The web page in a browser, compared with another.
+    Page,
+    /// Memory: evidence found, and the time of a search.
+    Memory,
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -67,9 +83,14 @@ impl Group {
         Self::Worktree,
         Self::Sessions,
         Self::Context,
+        Self::Code,
         Self::Cron,
         Self::Terminal,
         Self::Editor,
+        Self::Hooks,
+        Self::Server,
+        Self::Page,
+        Self::Memory,
     ];
 
     pub(crate) fn measure(self, lab: &Lab) -> Result<Vec<Figure>> {
@@ -85,9 +106,14 @@ impl Group {
             Self::Worktree => worktree::measure(lab),
             Self::Sessions => sessions::measure(lab),
             Self::Context => context::measure(lab),
+            Self::Code => code::measure(lab),
             Self::Cron => cron::measure(lab),
             Self::Terminal => terminal::measure(lab),
             Self::Editor => editor::measure(lab),
+            Self::Hooks => hooks::measure(lab),
+            Self::Server => server::measure(lab),
+            Self::Page => page::measure(lab),
+            Self::Memory => memory::measure(lab),
         }
     }
 }
@@ -100,7 +126,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// Converts a span in nanoseconds to milliseconds.
 #[allow(clippy::cast_precision_loss)]
-fn milliseconds(from: u64, to: u64) -> f64 {
+pub(crate) fn milliseconds(from: u64, to: u64) -> f64 {
     to.saturating_sub(from) as f64 / 1_000_000.0
 }
 

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
+use crate::figures::CodeData;
 use crate::process::{self, Cost, Memory};
 use crate::server::ServeOptions;
 use crate::wire::Wire;
@@ -20,6 +21,10 @@ pub(crate) struct Lab {
     pub(crate) quick: bool,
     /// True if results are written to a file.
     pub(crate) is_written: bool,
+    /// Data for the code index.
+    pub(crate) code: CodeData,
+    /// Data of the memory benchmark, and the file of the embedding model.
+    pub(crate) memory: (Option<PathBuf>, Option<PathBuf>),
 }
 
 /// Record of the server.
@@ -56,6 +61,12 @@ impl Lab {
             folder,
             quick,
             is_written: false,
+            code: CodeData {
+                issues: None,
+                repositories: None,
+                all_issues: false,
+            },
+            memory: (None, None),
         })
     }
 
@@ -74,6 +85,9 @@ impl Lab {
         }
         if options.write {
             command.arg("--write");
+        }
+        if options.stamp {
+            command.arg("--stamp");
         }
         if let Some(path) = &options.record {
             command.arg("--record").arg(path);
@@ -128,6 +142,38 @@ impl Lab {
         command
     }
 
+    /// Returns a command that serves sessions over HTTP on any free port, with `server` as the model.
+    pub(crate) fn sessions(&self, server: &Server) -> Command {
+        let mut command = self.command(&self.windlass);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--provider", "anthropic"]);
+        command
+            .env("ANTHROPIC_API_KEY", "bench")
+            .env("ANTHROPIC_BASE_URL", format!("http://127.0.0.1:{}", server.port));
+        command
+    }
+
+    /// Returns a command that creates a token for all of the server's routes.
+    pub(crate) fn token(&self) -> Command {
+        let name = format!("bench-{}", crate::clock::now());
+        let mut command = self.command(&self.windlass);
+        command.args(["token", "create", &name, "--scope", "admin"]);
+        command
+    }
+
+    /// Returns a command that prints a login link for a server.
+    pub(crate) fn login_link(&self, url: &str) -> Command {
+        let mut command = self.command(&self.windlass);
+        command.args(["token", "link", "--url", url]);
+        command
+    }
+
+    /// Returns a command that revokes a token.
+    pub(crate) fn revoke(&self, token: &str) -> Command {
+        let mut command = self.command(&self.windlass);
+        command.args(["token", "revoke", token]);
+        command
+    }
+
     /// Returns a command that sends recorded requests in one of our own modes.
     pub(crate) fn client(&self, mode: &str, server: &Server, requests: &Path) -> Command {
         let mut command = self.command(&self.own);
@@ -157,6 +203,13 @@ impl Lab {
     pub(crate) fn alone(&self, server: &Server, requests: &Path) -> Command {
         let mut command = self.client("alone", server, requests);
         command.arg("--helper").arg(&self.windlass);
+        command
+    }
+
+    /// Returns a command that runs Windlass in a folder.
+    pub(crate) fn windlass_in(&self, folder: &Path) -> Command {
+        let mut command = self.command(&self.windlass);
+        command.current_dir(folder);
         command
     }
 

@@ -56,6 +56,14 @@ struct Options {
     /// Program to measure, instead of the one built next to this one
     #[arg(long, value_name = "FILE")]
     windlass: Option<PathBuf>,
+    #[command(flatten)]
+    code: figures::CodeData,
+    /// Data of the memory benchmark: locomo10.json of LoCoMo
+    #[arg(long, value_name = "FILE")]
+    data: Option<PathBuf>,
+    /// Embedding model, as `windlass memory setup` writes it
+    #[arg(long, value_name = "FILE")]
+    model: Option<PathBuf>,
     #[command(subcommand)]
     part: Option<Part>,
 }
@@ -113,6 +121,8 @@ fn main() -> ExitCode {
 fn measure(options: &Options) -> Result<bool> {
     let mut lab = Lab::new(options.windlass.clone(), options.quick)?;
     lab.is_written = options.write;
+    lab.code = options.code.clone();
+    lab.memory = (options.data.clone(), options.model.clone());
     let mut figures = Vec::new();
     for group in Group::ALL {
         if options.only.is_empty() || options.only.contains(&group) {

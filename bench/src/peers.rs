@@ -20,6 +20,7 @@ pub(crate) enum Who {
     Pi,
 }
 
+const OPENCODE: &str = "1.18.33";
 const CODEX: &str = "0.166.0";
 /// Newest version whose dependencies can all be installed.
 const PI: &str = "0.87.1";
@@ -219,6 +220,14 @@ fn codex(folder: &Path) -> Result<Vec<PathBuf>> {
         "@openai/codex-linux-{short}/vendor/{long}-unknown-linux-musl/bin/codex"
     ));
     Ok(vec![found(program)?])
+}
+
+/// Returns opencode's program, for its web page.
+pub(crate) fn opencode(folder: &Path) -> Result<PathBuf> {
+    let (short, _) = machine()?;
+    let package = format!("opencode-linux-{short}");
+    let folder = installed(folder, "opencode", &[format!("{package}@{OPENCODE}")])?;
+    found(folder.join(package).join("bin/opencode"))
 }
 
 fn pi(folder: &Path) -> Result<Vec<PathBuf>> {

@@ -44,6 +44,9 @@ pub(crate) struct ServeOptions {
     /// Call commands that write a file.
     #[arg(long)]
     pub(crate) write: bool,
+    /// Replace [`STAMP`] in every piece with the time at which it is sent.
+    #[arg(long)]
+    pub(crate) stamp: bool,
     /// Record the requests in this file.
     #[arg(long)]
     pub(crate) record: Option<PathBuf>,
@@ -60,10 +63,14 @@ impl ServeOptions {
             delay_ms: 0,
             talk: false,
             write: false,
+            stamp: false,
             record: None,
         }
     }
 }
+
+/// Placeholder for a time in nanoseconds, in a text of its own length.
+pub(crate) const STAMP: &str = "@00000000000000000000@";
 
 const HEAD: &[u8] =
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n";
@@ -97,6 +104,8 @@ pub(crate) fn serve(options: ServeOptions) -> Result<()> {
     println!("{}", listener.local_addr()?.port());
     let text = framed(&options.wire.text(&if options.talk {
         wire::talk(options.deltas)
+    } else if options.stamp {
+        vec![format!("{STAMP} "); options.deltas]
     } else {
         wire::words(options.deltas)
     }));
@@ -176,7 +185,11 @@ impl Shared {
             send(stream, chunks)?;
         } else {
             for chunk in chunks {
-                stream.write_all(chunk)?;
+                if self.options.stamp {
+                    stream.write_all(&stamped(chunk))?;
+                } else {
+                    stream.write_all(chunk)?;
+                }
                 if self.options.delay_ms > 0 {
                     thread::sleep(Duration::from_millis(self.options.delay_ms));
                 }
@@ -184,6 +197,19 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Returns a piece with the current time in it.
+fn stamped(chunk: &[u8]) -> Vec<u8> {
+    let mut piece = chunk.to_vec();
+    if let Some(at) = piece
+        .windows(STAMP.len())
+        .position(|part| part == STAMP.as_bytes())
+    {
+        let time = format!("@{:020}@", now());
+        piece.splice(at..at + STAMP.len(), time.into_bytes());
+    }
+    piece
 }
 
 /// Returns true for a request outside the conversation, such as for the list of models or for a title: it has

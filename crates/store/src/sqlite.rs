@@ -12,6 +12,7 @@ mod find;
 mod fragments;
 mod goals;
 mod lease;
+mod memory;
 mod opening;
 mod process;
 mod read;

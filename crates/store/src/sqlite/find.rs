@@ -4,9 +4,10 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals};
+use windlass_core::words::query_words;
 
 use super::failure::told;
-use super::lease;
+use super::{lease, memory};
 
 /// Columns of a session. What sessions below it used is part of its totals.
 const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, \
@@ -108,6 +109,7 @@ pub(super) fn delete(connection: &Connection, id: &SessionId, now: Timestamp) ->
     connection
         .execute("DELETE FROM said WHERE session = ?1", [id.as_str()])
         .map_err(told)?;
+    memory::of_session(connection, id)?;
     // The money was spent all the same, so the bookings stay.
     let gone = connection
         .execute("DELETE FROM session WHERE id = ?1", [id.as_str()])
@@ -150,17 +152,13 @@ pub(super) fn search(connection: &Connection, words: &str, limit: usize) -> Resu
     rows.map(|row| row.map_err(told)).collect()
 }
 
-/// Quotes words so that search operators have no effect. All words must occur; the last one may be a prefix.
-fn quoted(words: &str) -> String {
-    let words: Vec<String> = words
-        .split(|c: char| !c.is_alphanumeric() && c != '_')
-        .filter(|word| !word.is_empty())
-        .map(|word| format!("\"{word}\""))
-        .collect();
-    if words.is_empty() {
-        return String::new();
-    }
-    format!("{}*", words.join(" "))
+/// Quotes the words of a question so that search operators have no effect. Any of them may occur; the rank puts the
+/// rare ones first. The last word may be incomplete.
+fn quoted(question: &str) -> String {
+    let words = query_words(question);
+    let last = words.last().map(|word| format!("\"{word}\"*"));
+    let quoted = words.iter().map(|word| format!("\"{word}\""));
+    quoted.chain(last).collect::<Vec<_>>().join(" OR ")
 }
 
 pub(super) fn preference(

@@ -296,6 +296,75 @@ CREATE INDEX agent_undelivered ON agent (parent) WHERE delivered = 0;
 ALTER TABLE agent ADD COLUMN claims TEXT;
 ",
     ),
+    // Memory across sessions. The index of sessions is made again, with stems of words.
+    Step::Sql(
+        "
+CREATE TABLE memory_scope (
+  id     INTEGER PRIMARY KEY,
+  place  TEXT NOT NULL UNIQUE,
+  units  INTEGER NOT NULL DEFAULT 0,
+  length INTEGER NOT NULL DEFAULT 0
+) STRICT;
+CREATE TABLE memory_source (
+  id      INTEGER PRIMARY KEY,
+  scope   INTEGER NOT NULL REFERENCES memory_scope (id),
+  session TEXT NOT NULL,
+  next    INTEGER NOT NULL DEFAULT 0,
+  read_to INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (scope, session)
+) STRICT;
+CREATE TABLE memory_unit (
+  id        INTEGER PRIMARY KEY,
+  source    INTEGER NOT NULL REFERENCES memory_source (id),
+  kind      TEXT NOT NULL,
+  speaker   TEXT NOT NULL,
+  seq       INTEGER NOT NULL,
+  text      TEXT NOT NULL,
+  length    INTEGER NOT NULL,
+  time      INTEGER NOT NULL,
+  pinned    INTEGER NOT NULL,
+  confirmed INTEGER NOT NULL,
+  words     BLOB NOT NULL
+) STRICT;
+CREATE INDEX memory_unit_kept ON memory_unit (kind) WHERE kind <> 'said';
+CREATE INDEX memory_unit_source ON memory_unit (source);
+CREATE TABLE memory_word (
+  id    INTEGER PRIMARY KEY,
+  scope INTEGER NOT NULL,
+  word  TEXT NOT NULL,
+  units INTEGER NOT NULL,
+  UNIQUE (scope, word)
+) STRICT;
+CREATE TABLE memory_posting (
+  word   INTEGER NOT NULL,
+  unit   INTEGER NOT NULL,
+  count  INTEGER NOT NULL,
+  length INTEGER NOT NULL,
+  PRIMARY KEY (word, unit)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE memory_vector (
+  unit   INTEGER PRIMARY KEY,
+  model  TEXT NOT NULL,
+  sketch BLOB NOT NULL,
+  vector BLOB NOT NULL
+) STRICT;
+CREATE TABLE memory_miss (
+  id       INTEGER PRIMARY KEY,
+  query    TEXT NOT NULL,
+  strategy TEXT NOT NULL,
+  error    TEXT NOT NULL,
+  session  TEXT NOT NULL,
+  time     INTEGER NOT NULL
+) STRICT;
+
+CREATE VIRTUAL TABLE said_stems USING fts5 (
+  text, session UNINDEXED, seq UNINDEXED, tokenize = 'porter unicode61 remove_diacritics 2'
+);
+INSERT INTO said_stems (text, session, seq) SELECT text, session, seq FROM said;
+DROP TABLE said;
+ALTER TABLE said_stems RENAME TO said;
+",
+    ),
 ];
 
 /// Creates all tables in a new database.

@@ -1,6 +1,7 @@
 //! The only connection that writes. Work runs on the caller's thread if nobody else writes, because waking
 //! another thread takes longer than a small write, and otherwise on a thread that writes it in groups.
 
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
@@ -66,6 +67,25 @@ struct Database {
     synced: Durability,
     /// Pages in the log.
     pages: Arc<AtomicUsize>,
+    /// The file as it was when it was opened.
+    file: Option<FileMark>,
+}
+
+/// Tells a file from another one that takes its place.
+#[derive(PartialEq, Eq)]
+struct FileMark {
+    device: u64,
+    node: u64,
+}
+
+impl FileMark {
+    fn of(connection: &Connection) -> Option<Self> {
+        let data = std::fs::metadata(connection.path()?).ok()?;
+        Some(Self {
+            device: data.dev(),
+            node: data.ino(),
+        })
+    }
 }
 
 /// State of a database that is being opened, for callers that must wait for it.
@@ -99,6 +119,8 @@ enum Job {
     Deferred,
     /// Moves the log into the file. Nobody waits for it.
     Checkpoint,
+    /// Writes the file anew, so that nothing deleted remains in it or in the log.
+    Scrub(oneshot::Sender<Result<(), LogError>>),
 }
 
 struct Write {
@@ -136,6 +158,9 @@ impl Writer {
             if is_open {
                 writes.serve(&queue);
             }
+            // Deferred work whose notice nobody read is refused: no more can follow once the queue is gone.
+            drop(queue);
+            writes.deferred().clear();
         };
         let handle = std::thread::Builder::new()
             .name("store".to_owned())
@@ -189,6 +214,13 @@ impl Writer {
             self.0.shared.deferred().clear();
         }
         told.wait(sent)
+    }
+
+    /// Writes the file anew, so that nothing deleted remains in it or in the log.
+    pub(super) fn scrub(&self) -> impl Future<Output = Result<(), LogError>> + Send + 'static {
+        let (sender, receiver) = oneshot::channel();
+        let sent = self.send(Job::Scrub(sender));
+        Told(receiver).wait(sent)
     }
 
     /// Sends a job to the thread. Returns false if the thread has ended.
@@ -294,11 +326,21 @@ impl Shared {
             {
                 jobs.push(next);
             }
-            let mut group: Vec<Write> = jobs.into_iter().filter_map(Job::write).collect();
+            let (mut group, mut scrubs) = (Vec::new(), Vec::new());
+            for job in jobs {
+                match job {
+                    Job::Write(write) => group.push(write),
+                    Job::Scrub(tell) => scrubs.push(tell),
+                    Job::Deferred | Job::Checkpoint => {}
+                }
+            }
             let count = group.len();
             if let Some(database) = self.lock().as_mut() {
                 group.splice(0..0, std::mem::take(&mut *self.deferred()));
                 database.write_all(group);
+                for tell in scrubs {
+                    let _ = tell.send(database.scrub());
+                }
                 if database.pages.load(Ordering::Relaxed) >= CHECKPOINT {
                     database.checkpoint();
                 }
@@ -308,15 +350,6 @@ impl Shared {
         if let Some(mut database) = self.lock().take() {
             database.write_all(std::mem::take(&mut *self.deferred()));
             database.close();
-        }
-    }
-}
-
-impl Job {
-    fn write(self) -> Option<Write> {
-        match self {
-            Self::Write(write) => Some(write),
-            Self::Deferred | Self::Checkpoint => None,
         }
     }
 }
@@ -332,6 +365,7 @@ impl Database {
         };
         connection.wal_hook(Some(count)).map_err(told)?;
         Ok(Self {
+            file: FileMark::of(&connection),
             connection,
             synced: Durability::Process,
             pages,
@@ -355,6 +389,13 @@ impl Database {
 
     /// Begins a transaction, waiting this long for a writer in another process.
     fn begin(&self, patience: Duration) -> Result<(), LogError> {
+        // SQLite goes on writing into a file that has no name any more.
+        if FileMark::of(&self.connection) != self.file {
+            return Err(LogError::ReadOnly(format!(
+                "{} was removed or replaced while it was in use; nothing more of this session is saved; start Windlass again",
+                self.connection.path().unwrap_or("the database")
+            )));
+        }
         self.connection.busy_timeout(patience).map_err(told)?;
         let begun = control(&self.connection, "BEGIN IMMEDIATE");
         self.connection.busy_timeout(PATIENCE).map_err(told)?;
@@ -414,6 +455,26 @@ impl Database {
         // After a failure the next write asks again.
         if moved.is_ok() {
             self.pages.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Writes the file anew without free space, and empties the log. Another process that reads at this moment makes
+    /// it wait, and fail if that takes long.
+    fn scrub(&self) -> Result<(), LogError> {
+        self.connection
+            .execute_batch("INSERT INTO said (said) VALUES ('optimize'); VACUUM;")
+            .map_err(told)?;
+        let is_blocked: bool = self
+            .connection
+            .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))
+            .map_err(told)?;
+        match is_blocked {
+            true => Err(LogError::Locked(
+                "the text was removed, but another process keeps an old copy of the file open; run the command again \
+                 when it has ended"
+                    .to_owned(),
+            )),
+            false => Ok(()),
         }
     }
 

@@ -1,0 +1,40 @@
+//! Words of a text as they are kept and searched.
+
+use std::collections::HashMap;
+
+use windlass_core::words::{is_stop_word, query_words, words};
+
+use crate::entity::entities;
+use crate::stem::stem;
+
+/// Starts the name of an entity among the words of a unit. No word starts with it.
+pub(crate) const ENTITY: char = '=';
+
+/// Returns the words under which a text can be found, with their number of occurrences: stems, without those that
+/// mean nothing, and the names of files and things.
+pub fn index_words(text: &str) -> Vec<(String, u32)> {
+    let mut counts: HashMap<String, u32> = HashMap::new();
+    for word in words(text) {
+        if !is_stop_word(&word) {
+            *counts.entry(stem(&word)).or_default() += 1;
+        }
+    }
+    for entity in entities(text) {
+        counts.insert(format!("{ENTITY}{entity}"), 1);
+    }
+    let mut all: Vec<(String, u32)> = counts.into_iter().collect();
+    all.sort();
+    all
+}
+
+/// Returns the stems of a question's words.
+pub(crate) fn stems(question: &str) -> Vec<String> {
+    let mut stems: Vec<String> = Vec::new();
+    for word in query_words(question) {
+        let stem = stem(&word);
+        if !stems.contains(&stem) {
+            stems.push(stem);
+        }
+    }
+    stems
+}
