@@ -28,10 +28,11 @@ pub fn stream(data: &[u8]) {
 }
 
 fn decoder(choice: u8) -> ReplyDecoder {
-    let wire = match choice % 3 {
+    let wire = match choice % 4 {
         0 => Wire::Anthropic,
         1 => Wire::Chat,
-        _ => Wire::Responses,
+        2 => Wire::Responses,
+        _ => Wire::Gemini,
     };
     let quirks = Quirks {
         echo: match choice >> 2 & 3 {

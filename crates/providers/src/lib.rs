@@ -46,8 +46,9 @@
 //! histories (a request is valid before it gets here), and keeps no state between requests except connections
 //! and encoded bytes.
 
-mod failure;
 #[doc(hidden)]
+pub mod embeddings;
+mod failure;
 pub mod fuzzing;
 pub mod key;
 pub mod preset;

@@ -117,6 +117,7 @@ enum RowWire {
     Anthropic,
     Chat,
     Responses,
+    Gemini,
 }
 
 #[derive(Deserialize)]
@@ -147,6 +148,7 @@ impl From<Row> for Preset {
             RowWire::Anthropic => Wire::Anthropic,
             RowWire::Chat => Wire::Chat,
             RowWire::Responses => Wire::Responses,
+            RowWire::Gemini => Wire::Gemini,
         };
         Self {
             name: row.name,

@@ -10,6 +10,7 @@ mod chat;
 mod content;
 mod draft;
 mod encoder;
+mod gemini;
 mod ids;
 mod json;
 mod quirks;
@@ -30,11 +31,13 @@ pub enum Wire {
     Chat,
     /// OpenAI Responses.
     Responses,
+    /// Gemini's `generateContent`.
+    Gemini,
 }
 
 impl Wire {
     /// Every wire.
-    pub const ALL: [Self; 3] = [Self::Anthropic, Self::Chat, Self::Responses];
+    pub const ALL: [Self; 4] = [Self::Anthropic, Self::Chat, Self::Responses, Self::Gemini];
 
     /// Returns the name used in settings and in stored messages.
     pub const fn name(self) -> &'static str {
@@ -42,6 +45,7 @@ impl Wire {
             Self::Anthropic => "anthropic-messages",
             Self::Chat => "openai-chat",
             Self::Responses => "openai-responses",
+            Self::Gemini => "gemini",
         }
     }
 

@@ -2,9 +2,12 @@
 
 mod anthropic;
 mod chat;
+mod gemini;
 mod responses;
 
 use serde_json::{Value, json};
+
+pub(crate) use self::gemini::is_signed as is_gemini_signature;
 
 use crate::answer::Answer;
 use crate::usage::Usage;
@@ -48,6 +51,7 @@ impl Context<'_> {
             Protocol::Anthropic => anthropic::whole(self, answer),
             Protocol::Chat => chat::whole(self, answer),
             Protocol::Responses => responses::whole(self, answer),
+            Protocol::Gemini => gemini::whole(self, answer),
         }
     }
 
@@ -57,6 +61,7 @@ impl Context<'_> {
             Protocol::Anthropic => anthropic::frames(self, answer),
             Protocol::Chat => chat::frames(self, answer),
             Protocol::Responses => responses::frames(self, answer),
+            Protocol::Gemini => gemini::frames(self, answer),
         }
     }
 
@@ -76,6 +81,16 @@ impl Context<'_> {
             Protocol::Chat => {
                 let error = json!({"message": message, "type": kind, "param": null, "code": kind});
                 (None, json!({"error": error}))
+            }
+            Protocol::Gemini => {
+                let (code, status) = match kind {
+                    "overloaded" => (503, "UNAVAILABLE"),
+                    _ => (500, "INTERNAL"),
+                };
+                (
+                    None,
+                    json!({"error": {"code": code, "message": message, "status": status}}),
+                )
             }
             Protocol::Responses if kind == "failed" => (
                 Some("response.failed"),

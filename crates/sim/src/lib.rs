@@ -14,7 +14,7 @@
 //! - [`Fault`] adds faults to a reply: error statuses, cut or silent streams, odd framings, deviating
 //!   dialects.
 //! - [`validate`] refuses every request that the real service would refuse.
-//! - [`Seen`] is a request in one form for the three wires; [`Seen::outline`] prints it for snapshots.
+//! - [`Seen`] is a request in one form for the four wires; [`Seen::outline`] prints it for snapshots.
 //!
 //! ```
 //! use windlass_sim::{Brain, Reply, Script, Sim, SimConfig};

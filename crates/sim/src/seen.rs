@@ -1,4 +1,4 @@
-//! The content of a request, in one form for the three wires.
+//! The content of a request, in one form for the four wires.
 
 mod read;
 
@@ -87,6 +87,7 @@ impl Seen {
             Protocol::Anthropic => read::anthropic(body),
             Protocol::Chat => read::chat(body),
             Protocol::Responses => read::responses(body),
+            Protocol::Gemini => read::gemini(body),
         };
         seen.turn_count = seen.turns.len();
         seen

@@ -69,7 +69,7 @@ impl PromptCache {
         let total = prefixes.last().map_or(0, Prefix::tokens);
         let (read_end, write_end) = match wire {
             Protocol::Anthropic => self.anthropic(&prefixes),
-            Protocol::Chat | Protocol::Responses => self.automatic(&prefixes),
+            Protocol::Chat | Protocol::Responses | Protocol::Gemini => self.automatic(&prefixes),
         };
         let tokens_at = |end: usize| {
             end.checked_sub(1)
@@ -146,6 +146,10 @@ impl Row {
                 }
             }
             Protocol::Chat => row.add_all("message", &body["messages"]),
+            Protocol::Gemini => {
+                row.add_all("system", &body["systemInstruction"]);
+                row.add_all("content", &body["contents"]);
+            }
             Protocol::Responses => {
                 row.add_all("system", &body["instructions"]);
                 row.add_all("item", &body["input"]);

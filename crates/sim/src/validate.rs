@@ -1,15 +1,18 @@
 //! Strict request validation: rejects every request that the real services reject.
 //!
-//! The validator is an independent implementation of the three request formats and shares no code with the
+//! The validator is an independent implementation of the four request formats and shares no code with the
 //! client side, so that a mistake made there is not repeated here.
 
 mod anthropic;
 mod chat;
 mod fields;
+mod gemini;
 mod responses;
 mod tools;
 
 use std::fmt;
+
+pub(crate) use self::gemini::with_documented_names;
 
 use serde_json::Value;
 
@@ -51,6 +54,7 @@ pub fn check(wire: Protocol, body: &Value) -> Result<(), Violation> {
         Protocol::Anthropic => anthropic(body),
         Protocol::Chat => chat(body),
         Protocol::Responses => responses(body),
+        Protocol::Gemini => gemini(body),
     }
 }
 
@@ -79,6 +83,15 @@ pub fn chat(body: &Value) -> Result<(), Violation> {
 /// Returns the first broken rule.
 pub fn responses(body: &Value) -> Result<(), Violation> {
     responses::check(body)
+}
+
+/// Checks a request of Gemini's own API.
+///
+/// # Errors
+///
+/// Returns the first broken rule.
+pub fn gemini(body: &Value) -> Result<(), Violation> {
+    gemini::check(body)
 }
 
 #[cfg(test)]

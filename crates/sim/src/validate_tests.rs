@@ -4,6 +4,8 @@
 mod anthropic_table;
 #[path = "validate/tests/chat_table.rs"]
 mod chat_table;
+#[path = "validate/tests/gemini_table.rs"]
+mod gemini_table;
 #[path = "validate/tests/responses_table.rs"]
 mod responses_table;
 

@@ -1,10 +1,10 @@
-//! The three wires and the error shapes they use.
+//! The four wires and the error shapes they use.
 
 use std::fmt;
 
 use serde_json::{Value, json};
 
-/// One of the three request formats the server speaks.
+/// One of the four request formats the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// `POST /v1/messages`, the Anthropic Messages API.
@@ -13,6 +13,8 @@ pub enum Protocol {
     Chat,
     /// `POST /v1/responses`, the OpenAI Responses API.
     Responses,
+    /// `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`, Gemini's own API.
+    Gemini,
 }
 
 impl Protocol {
@@ -23,13 +25,14 @@ impl Protocol {
             Self::Anthropic => "anthropic",
             Self::Chat => "chat",
             Self::Responses => "responses",
+            Self::Gemini => "gemini",
         }
     }
 
     /// Returns the wire with this name, if there is one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        [Self::Anthropic, Self::Chat, Self::Responses]
+        [Self::Anthropic, Self::Chat, Self::Responses, Self::Gemini]
             .into_iter()
             .find(|wire| wire.name() == name)
     }
@@ -72,6 +75,11 @@ impl Refusal {
                 "error": {"type": kind, "message": self.message},
                 "request_id": request_id,
             }),
+            Protocol::Gemini => json!({"error": {
+                "code": self.status,
+                "message": self.message,
+                "status": kind,
+            }}),
             Protocol::Chat | Protocol::Responses => json!({"error": {
                 "message": self.message,
                 "type": kind,
@@ -94,6 +102,14 @@ fn default_type(wire: Protocol, status: u16) -> &'static str {
         (Protocol::Anthropic, 504) => "timeout_error",
         (Protocol::Anthropic, 529) => "overloaded_error",
         (Protocol::Anthropic, 500..) => "api_error",
+        (Protocol::Gemini, 401) => "UNAUTHENTICATED",
+        (Protocol::Gemini, 403) => "PERMISSION_DENIED",
+        (Protocol::Gemini, 404) => "NOT_FOUND",
+        (Protocol::Gemini, 429) => "RESOURCE_EXHAUSTED",
+        (Protocol::Gemini, 503 | 529) => "UNAVAILABLE",
+        (Protocol::Gemini, 504) => "DEADLINE_EXCEEDED",
+        (Protocol::Gemini, 500..) => "INTERNAL",
+        (Protocol::Gemini, _) => "INVALID_ARGUMENT",
         (Protocol::Chat | Protocol::Responses, 429) => "rate_limit_error",
         (Protocol::Chat | Protocol::Responses, 500..) => "server_error",
         _ => "invalid_request_error",

@@ -75,9 +75,21 @@ fn url(config: &ProviderConfig) -> Result<Url, ConfigError> {
         Wire::Anthropic => format!("{base}/v1/messages"),
         Wire::Chat => openai_path(base, "/chat/completions"),
         Wire::Responses => openai_path(base, "/responses"),
+        Wire::Gemini => gemini_path(&base, &config.model.id),
     };
     url.set_path(&path);
+    if config.wire == Wire::Gemini {
+        url.set_query(Some("alt=sse"));
+    }
     Ok(url)
+}
+
+/// Returns the path of a model's stream. The base may already contain the version.
+fn gemini_path(base: &str, model: &str) -> String {
+    let has_version = base.rsplit('/').next().is_some_and(|last| last.starts_with("v1"));
+    let version = if has_version { "" } else { "/v1beta" };
+    let model = model.trim_start_matches("models/");
+    format!("{base}{version}/models/{model}:streamGenerateContent")
 }
 
 fn openai_path(base: String, end: &str) -> String {
@@ -109,6 +121,9 @@ fn headers(config: &ProviderConfig) -> Result<HeaderMap, ConfigError> {
         let (name, text) = match (config.quirks.auth, config.wire) {
             (AuthStyle::ApiKey, _) | (AuthStyle::Wire, Wire::Anthropic) => {
                 (HeaderName::from_static("x-api-key"), key.expose().to_owned())
+            }
+            (AuthStyle::Wire, Wire::Gemini) => {
+                (HeaderName::from_static("x-goog-api-key"), key.expose().to_owned())
             }
             (AuthStyle::Bearer, _) | (AuthStyle::Wire, Wire::Chat | Wire::Responses) => {
                 (AUTHORIZATION, format!("Bearer {}", key.expose()))

@@ -10,14 +10,16 @@ use crate::transport::read_body;
 /// Maximum size of a model list in bytes. Nobody chooses from a longer one.
 const LONGEST_LIST: usize = 1024 * 1024;
 
-/// The model list, which has the same form on every wire.
+/// The model list: under `data`, or under `models` on Gemini's wire.
 #[derive(Deserialize)]
 struct List {
+    #[serde(alias = "models")]
     data: Vec<Listed>,
 }
 
 #[derive(Deserialize)]
 struct Listed {
+    #[serde(alias = "name")]
     id: String,
 }
 
@@ -32,9 +34,15 @@ impl HttpProvider {
         let mut url = shared.endpoint.url.clone();
         let path = url.path();
         let ends = ["/messages", "/chat/completions", "/responses"];
-        let base = ends.iter().find_map(|end| path.strip_suffix(end));
+        let of_model = path
+            .strip_suffix(":streamGenerateContent")
+            .and_then(|path| path.rsplit_once("/models/"));
+        let base = of_model
+            .map(|(base, _)| base)
+            .or_else(|| ends.iter().find_map(|end| path.strip_suffix(end)));
         let path = format!("{}/models", base.unwrap_or(path));
         url.set_path(&path);
+        url.set_query(None);
         let mut headers = shared.endpoint.headers.clone();
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         let (limits, clock) = (&shared.limits, &*shared.clock);
@@ -50,7 +58,7 @@ impl HttpProvider {
         Ok(list
             .data
             .into_iter()
-            .map(|listed| listed.id)
+            .map(|listed| listed.id.trim_start_matches("models/").to_owned())
             .filter(is_name)
             .collect())
     }

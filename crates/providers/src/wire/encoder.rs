@@ -17,7 +17,7 @@ use windlass_core::tool::ToolSpec;
 use super::body::{Body, Kept};
 use super::ids::CallNames;
 use super::json::field;
-use super::{Effort, Quirks, Wire, anthropic, chat, responses};
+use super::{Effort, Quirks, Wire, anthropic, chat, gemini, responses};
 
 /// Encodes requests for one provider and one model.
 #[derive(Debug, Clone)]
@@ -135,6 +135,7 @@ impl Encoder {
             Wire::Anthropic => serde_json::to_value(anthropic::tools(tools)),
             Wire::Chat => serde_json::to_value(chat::tools(tools)),
             Wire::Responses => serde_json::to_value(responses::tools(tools)),
+            Wire::Gemini => serde_json::to_value(gemini::tools(tools)),
         };
         // Names are strings, so this cannot fail.
         told.unwrap_or_default()
@@ -146,6 +147,7 @@ impl Encoder {
             Wire::Anthropic => anthropic::head(self, request),
             Wire::Chat => chat::head(self, request),
             Wire::Responses => responses::head(self, request),
+            Wire::Gemini => gemini::head(self, request),
         }
     }
 
@@ -156,6 +158,7 @@ impl Encoder {
                 Wire::Anthropic => anthropic::prefix(prefix),
                 Wire::Chat => chat::prefix(prefix),
                 Wire::Responses => responses::prefix(prefix),
+                Wire::Gemini => gemini::prefix(prefix),
             };
             Bytes::from(bytes)
         })
@@ -199,6 +202,7 @@ impl Encoder {
         match self.wire {
             Wire::Anthropic => br#"{"role":"user","content":[{"type":"text","text":"(no text)"}]}"#,
             Wire::Chat => br#"{"role":"user","content":"(no text)"}"#,
+            Wire::Gemini => br#"{"role":"user","parts":[{"text":"(no text)"}]}"#,
             Wire::Responses => {
                 br#"{"type":"message","role":"user","content":[{"type":"input_text","text":"(no text)"}]}"#
             }
@@ -223,6 +227,7 @@ impl Encoder {
             Wire::Anthropic => anthropic::message(&outgoing),
             Wire::Chat => chat::message(&outgoing),
             Wire::Responses => responses::message(&outgoing),
+            Wire::Gemini => gemini::message(&outgoing),
         };
         Bytes::from(bytes)
     }
@@ -238,6 +243,7 @@ impl Encoder {
             Wire::Anthropic => anthropic::item_calls(items),
             Wire::Chat => chat::item_calls(items),
             Wire::Responses => responses::item_calls(items),
+            Wire::Gemini => gemini::item_calls(items),
         };
         calls.into_iter()
     }

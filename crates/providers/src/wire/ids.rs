@@ -102,7 +102,7 @@ impl Naming {
 fn fits(id: &str, wire: Wire, short: bool) -> bool {
     let most = match wire {
         Wire::Chat => 40,
-        Wire::Anthropic | Wire::Responses => 64,
+        Wire::Anthropic | Wire::Responses | Wire::Gemini => 64,
     };
     let letters = |byte: u8| byte.is_ascii_alphanumeric() || (!short && matches!(byte, b'_' | b'-'));
     let length = if short {

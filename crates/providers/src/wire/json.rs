@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::Serialize;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use windlass_core::json::{lenient, repaired};
@@ -40,6 +40,29 @@ pub(crate) fn append_item(out: &mut Vec<u8>, item: &RawValue) {
         out.push(b',');
     }
     out.extend_from_slice(repaired(item.get()).as_bytes());
+}
+
+/// Reads a value of a side matter, such as token counts, or nothing if it has another form: it must not cost the
+/// reply around it.
+pub(crate) fn if_readable<'de, T, D>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    T: DeserializeOwned,
+    D: Deserializer<'de>,
+{
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    Ok(serde_json::from_str(raw.get()).ok())
+}
+
+/// Reads a token count. Compatible servers also send fractions and numbers in quotes; anything that cannot be a
+/// count is none.
+pub(crate) fn token_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
+    const LARGEST: f64 = 1e12;
+    let raw = <&RawValue>::deserialize(deserializer)?;
+    let number: Option<f64> = raw.get().trim_matches('"').trim().parse().ok();
+    let number = number.filter(|number| (0.0..=LARGEST).contains(number));
+    // Exact: the number is whole, not negative, and below 2^53.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    Ok(number.map(|number| number.ceil() as u64))
 }
 
 /// Returns true if `text` is one complete JSON object.

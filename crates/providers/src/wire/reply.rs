@@ -7,7 +7,7 @@ use windlass_core::message::Message;
 use windlass_core::provider::{Completion, ProviderError, ProviderEvent};
 
 use super::ids::CallIds;
-use super::{Quirks, Wire, anthropic, chat, responses};
+use super::{Quirks, Wire, anthropic, chat, gemini, responses};
 use crate::failure;
 use crate::sse;
 
@@ -86,6 +86,7 @@ impl ReplyDecoder {
             Wire::Anthropic => Box::new(anthropic::Decoder::new(provider, ids)),
             Wire::Chat => Box::new(chat::Decoder::new(provider, quirks.echo, ids)),
             Wire::Responses => Box::new(responses::Decoder::new(provider, ids)),
+            Wire::Gemini => Box::new(gemini::Decoder::new(provider, ids)),
         };
         Self {
             stream: sse::Decoder::new(limits),

@@ -7,7 +7,7 @@ use windlass_providers::wire::{Quirks, ReasoningEcho, ReplyDecoder, Wire};
 
 use super::support::{data, golden, outline_completion, outline_events};
 
-const STREAMS: [(&str, Wire); 16] = [
+const STREAMS: [(&str, Wire); 22] = [
     ("anthropic_full", Wire::Anthropic),
     ("anthropic_cut_call", Wire::Anthropic),
     ("anthropic_crlf", Wire::Anthropic),
@@ -24,6 +24,12 @@ const STREAMS: [(&str, Wire); 16] = [
     ("responses_cut_call", Wire::Responses),
     ("responses_refusal", Wire::Responses),
     ("responses_failed", Wire::Responses),
+    ("gemini_full", Wire::Gemini),
+    ("gemini_safety", Wire::Gemini),
+    ("gemini_blocked", Wire::Gemini),
+    ("gemini_cut_call", Wire::Gemini),
+    ("gemini_error", Wire::Gemini),
+    ("gemini_early", Wire::Gemini),
 ];
 
 fn decoder(wire: Wire) -> ReplyDecoder {
@@ -104,6 +110,7 @@ fn whole_answers_decode() {
         ("anthropic_whole", Wire::Anthropic),
         ("chat_whole", Wire::Chat),
         ("responses_whole", Wire::Responses),
+        ("gemini_whole", Wire::Gemini),
     ] {
         let mut events = Vec::new();
         let reply = decoder(wire).whole(&data(&format!("{name}.json")), &mut events);

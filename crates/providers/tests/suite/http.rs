@@ -20,13 +20,18 @@ async fn failure(script: Script, limits: TransportLimits) -> ProviderError {
     provider(config).send(hello()).await.unwrap_err()
 }
 
-/// PROV-1, PROV-2, PROV-3: all three wires stream and send through the one transport, to the right path.
+/// PROV-1, PROV-2, PROV-3: all wires stream and send through the one transport, to the right path.
 #[tokio::test]
 async fn every_wire_answers() {
     for (wire, stream, path) in [
         (Wire::Anthropic, "anthropic_full.sse", "/v1/messages"),
         (Wire::Chat, "chat_parallel.sse", "/v1/chat/completions"),
         (Wire::Responses, "responses_full.sse", "/v1/responses"),
+        (
+            Wire::Gemini,
+            "gemini_full.sse",
+            "/v1beta/models/sim-1:streamGenerateContent?alt=sse",
+        ),
     ] {
         let server = Server::start(vec![Script::stream(&data(stream))]).await;
         let provider = provider(config(wire, &server.url));

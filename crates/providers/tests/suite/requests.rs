@@ -142,6 +142,7 @@ fn requests_encode_as_recorded() {
         (Wire::Anthropic, "anthropic"),
         (Wire::Chat, "chat"),
         (Wire::Responses, "responses"),
+        (Wire::Gemini, "gemini"),
     ] {
         let encoder = encoder(wire, "sim-1", Quirks::default(), None);
         let pretty = serde_json::to_string_pretty(&body(&encoder, &request)).unwrap();
@@ -190,6 +191,13 @@ fn own_items_go_back_verbatim() {
             vec![
                 r#"{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"gAA"}"#,
                 r#"{"id":"fc_1","type":"function_call","call_id":"toolu_1","name":"grep","arguments":"{\"a\": 1.0e2}"}"#,
+            ],
+        ),
+        (
+            Wire::Gemini,
+            vec![
+                r#"{"text":"hm","thought":true}"#,
+                r#"{"functionCall":{"id":"toolu_1","name":"grep","args":{"a": 1.0e2}},"thoughtSignature":"gAA="}"#,
             ],
         ),
     ];

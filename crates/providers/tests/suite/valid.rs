@@ -53,6 +53,10 @@ fn ids(wire: Wire, body: &Value) -> (Vec<String>, Vec<String>) {
             })
             .collect(),
         Wire::Responses => list(&body["input"]),
+        Wire::Gemini => list(&body["contents"])
+            .iter()
+            .flat_map(|content| list(&content["parts"]))
+            .collect(),
     };
     for item in items {
         match (wire, item["type"].as_str()) {
@@ -61,6 +65,12 @@ fn ids(wire: Wire, body: &Value) -> (Vec<String>, Vec<String>) {
             (Wire::Chat, Some("function")) => calls.push(text(&item["id"])),
             (Wire::Chat, None) if item["role"] == "tool" => results.push(text(&item["tool_call_id"])),
             (Wire::Responses, Some("function_call")) => calls.push(text(&item["call_id"])),
+            (Wire::Gemini, _) if item["functionCall"].is_object() => {
+                calls.push(text(&item["functionCall"]["id"]));
+            }
+            (Wire::Gemini, _) if item["functionResponse"].is_object() => {
+                results.push(text(&item["functionResponse"]["id"]));
+            }
             (Wire::Responses, Some("function_call_output")) => results.push(text(&item["call_id"])),
             _ => {}
         }
@@ -110,6 +120,7 @@ fn repeated_ids_are_replaced_when_they_arrive() {
         ),
         (Wire::Chat, "chat_parallel.sse", "call_aAbBcCdDeEfFgGhHiIjJkKlL"),
         (Wire::Responses, "responses_full.sse", "call_q1W2e3R4t5Y6u7I8o9P0"),
+        (Wire::Gemini, "gemini_full.sse", "fc_1"),
     ] {
         let history = vec![Arc::new(message(
             "a",
@@ -162,10 +173,10 @@ fn a_silent_first_message_is_stood_in_for() {
             let mut asked = request(messages);
             asked.prefix = Arc::default();
             let body: Value = serde_json::from_slice(&encoder.body(&asked)).unwrap();
-            let list = if wire == Wire::Responses {
-                &body["input"]
-            } else {
-                &body["messages"]
+            let list = match wire {
+                Wire::Responses => &body["input"],
+                Wire::Gemini => &body["contents"],
+                Wire::Anthropic | Wire::Chat => &body["messages"],
             };
             assert_eq!(list[0]["role"], "user", "{body}");
         }

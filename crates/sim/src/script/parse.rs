@@ -14,10 +14,11 @@ const ON_END: [(&str, OnEnd); 3] = [
     ("repeat", OnEnd::Repeat),
     ("rules", OnEnd::Rules),
 ];
-const WIRES: [(&str, Protocol); 3] = [
+const WIRES: [(&str, Protocol); 4] = [
     ("anthropic", Protocol::Anthropic),
     ("chat", Protocol::Chat),
     ("responses", Protocol::Responses),
+    ("gemini", Protocol::Gemini),
 ];
 const SCRIPT_KEYS: &[&str] = &["model", "on_end", "replies"];
 const REPLY_KEYS: &[&str] = &[

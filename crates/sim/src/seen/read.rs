@@ -139,6 +139,65 @@ fn responses_item(seen: &mut Seen, item: &Value) {
     }
 }
 
+/// The model and the choice of a stream are in the address; the server adds them.
+pub(super) fn gemini(body: &Value) -> Seen {
+    let mut seen = Seen {
+        max_tokens: body["generationConfig"]["maxOutputTokens"].as_u64(),
+        system: text_of(&body["systemInstruction"]["parts"]),
+        ..Seen::default()
+    };
+    let functions = items(&body["tools"])
+        .iter()
+        .flat_map(|tool| items(&tool["functionDeclarations"]));
+    seen.tools = functions.map(|function| string(&function["name"])).collect();
+    let calling = &body["toolConfig"]["functionCallingConfig"];
+    seen.tool_choice = calling["mode"].as_str().map(|mode| {
+        let named = calling["allowedFunctionNames"][0].as_str();
+        named.map_or_else(|| mode.to_ascii_lowercase(), str::to_owned)
+    });
+    for content in items(&body["contents"]) {
+        let role = match content["role"].as_str() {
+            Some("model") => SeenRole::Assistant,
+            _ => SeenRole::User,
+        };
+        let turn = turn_for(&mut seen.turns, role);
+        for part in items(&content["parts"]) {
+            gemini_part(turn, part);
+        }
+    }
+    seen
+}
+
+fn gemini_part(turn: &mut SeenTurn, part: &Value) {
+    let text = part["text"].as_str().unwrap_or_default();
+    if part["thought"] == true {
+        turn.thinking.push(text.to_owned());
+        return;
+    }
+    push_text(&mut turn.text, text);
+    if part["inlineData"].is_object() {
+        turn.images += 1;
+    }
+    if let Some(call) = part["functionCall"].as_object() {
+        turn.calls.push(SeenCall {
+            id: call.get("id").map(string).unwrap_or_default(),
+            name: call.get("name").map(string).unwrap_or_default(),
+            args: call.get("args").cloned().unwrap_or_default(),
+        });
+    }
+    if let Some(response) = part["functionResponse"].as_object() {
+        let said = response.get("response").cloned().unwrap_or_default();
+        let text = ["output", "result", "error"]
+            .iter()
+            .find_map(|key| said[*key].as_str());
+        turn.results.push(SeenResult {
+            id: response.get("id").map(string).unwrap_or_default(),
+            text: text.map_or_else(|| said.to_string(), str::to_owned),
+            is_error: said["error"].is_string(),
+        });
+    }
+}
+
 fn common(body: &Value, limit_key: &str) -> Seen {
     Seen {
         model: string(&body["model"]),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{DefaultBodyLimit, State};
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -28,7 +28,13 @@ use crate::wire::{Protocol, Refusal};
 const BODY_LIMIT: usize = 64 * 1024 * 1024;
 
 /// Headers whose values never reach the log.
-const SECRET_HEADERS: [&str; 4] = ["authorization", "x-api-key", "proxy-authorization", "cookie"];
+const SECRET_HEADERS: [&str; 5] = [
+    "authorization",
+    "x-api-key",
+    "x-goog-api-key",
+    "proxy-authorization",
+    "cookie",
+];
 
 type Body413 = Result<Bytes, BytesRejection>;
 
@@ -40,6 +46,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
                     wire,
                     shared,
                     request_id: fresh_id("req_"),
+                    address: None,
                 }
                 .respond(&headers, body)
                 .await
@@ -50,6 +57,9 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/messages", route(Protocol::Anthropic))
         .route("/v1/chat/completions", route(Protocol::Chat))
         .route("/v1/responses", route(Protocol::Responses))
+        .route("/v1beta/models/{call}", post(gemini))
+        .route("/v1/models/{call}", post(gemini))
+        .route("/v1beta/models", get(gemini_models))
         .route("/v1/models", get(models))
         .route("/__sim/requests", get(requests))
         .route("/__sim/health", get(health))
@@ -88,6 +98,45 @@ async fn models() -> Response {
     json_response(StatusCode::OK, &list)
 }
 
+/// Answers a request whose address has the model and the method.
+async fn gemini(
+    State(shared): State<Arc<Shared>>,
+    Path(call): Path<String>,
+    headers: HeaderMap,
+    body: Body413,
+) -> Response {
+    let exchange = |address| Exchange {
+        wire: Protocol::Gemini,
+        shared,
+        request_id: fresh_id("req_"),
+        address,
+    };
+    match call.rsplit_once(':') {
+        Some((model, "generateContent")) => {
+            exchange(Some((model.to_owned(), false)))
+                .respond(&headers, body)
+                .await
+        }
+        Some((model, "streamGenerateContent")) => {
+            exchange(Some((model.to_owned(), true)))
+                .respond(&headers, body)
+                .await
+        }
+        _ => exchange(None).refuse(&Refusal::new(404, format!("there is no method {call}"))),
+    }
+}
+
+async fn gemini_models() -> Response {
+    let model = json!({
+        "name": "models/sim-1",
+        "displayName": "Simulated model",
+        "inputTokenLimit": 200_000,
+        "outputTokenLimit": 32_000,
+        "supportedGenerationMethods": ["generateContent", "streamGenerateContent"],
+    });
+    json_response(StatusCode::OK, &json!({"models": [model]}))
+}
+
 async fn not_found() -> Response {
     let refusal = Refusal::new(404, "not found");
     json_response(StatusCode::NOT_FOUND, &refusal.body(Protocol::Chat, ""))
@@ -98,6 +147,8 @@ struct Exchange {
     wire: Protocol,
     shared: Arc<Shared>,
     request_id: String,
+    /// The model, and true for a stream, on the wire that has them in its address.
+    address: Option<(String, bool)>,
 }
 
 impl Exchange {
@@ -123,7 +174,15 @@ impl Exchange {
                 return self.refuse(&Refusal::new(400, message));
             }
         };
-        let seen = Seen::read(self.wire, &value);
+        let value = match self.wire {
+            Protocol::Gemini => validate::with_documented_names(value),
+            Protocol::Anthropic | Protocol::Chat | Protocol::Responses => value,
+        };
+        let mut seen = Seen::read(self.wire, &value);
+        if let Some((model, stream)) = &self.address {
+            seen.model.clone_from(model);
+            seen.stream = *stream;
+        }
         if let Err(violation) = self.check(headers, &value) {
             let message = violation.to_string();
             self.log(headers, raw, value, seen, Some(&message));
@@ -191,7 +250,8 @@ impl Exchange {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .measure(self.wire, value);
-        let requested = value["model"].as_str().unwrap_or("sim-1");
+        let in_address = self.address.as_ref().map(|(model, _)| model.as_str());
+        let requested = in_address.or_else(|| value["model"].as_str()).unwrap_or("sim-1");
         let context = Context {
             wire: self.wire,
             model: answer.model.clone().unwrap_or_else(|| requested.to_owned()),
@@ -257,7 +317,8 @@ impl Exchange {
         };
         let given = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let bearer = given("authorization").and_then(|value| value.strip_prefix("Bearer "));
-        if given("x-api-key") == Some(expected) || bearer == Some(expected) {
+        let keys = [given("x-api-key"), given("x-goog-api-key"), bearer];
+        if keys.contains(&Some(expected)) {
             Ok(())
         } else {
             Err(Refusal::new(401, "the API key is missing or wrong"))
@@ -314,7 +375,9 @@ impl Exchange {
     fn name(&self, response: &mut Response) {
         let name = match self.wire {
             Protocol::Anthropic => HeaderName::from_static("request-id"),
-            Protocol::Chat | Protocol::Responses => HeaderName::from_static("x-request-id"),
+            Protocol::Chat | Protocol::Responses | Protocol::Gemini => {
+                HeaderName::from_static("x-request-id")
+            }
         };
         insert(response, name, &self.request_id);
     }

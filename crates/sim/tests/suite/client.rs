@@ -60,6 +60,7 @@ pub(crate) fn path(wire: Protocol) -> &'static str {
         Protocol::Anthropic => "/v1/messages",
         Protocol::Chat => "/v1/chat/completions",
         Protocol::Responses => "/v1/responses",
+        Protocol::Gemini => "/v1beta/models/m:generateContent",
     }
 }
 
@@ -72,6 +73,7 @@ pub(crate) fn request(wire: Protocol, text: &str, stream: bool) -> Value {
         }
         Protocol::Chat => json!({"model": "m", "stream": stream, "messages": messages}),
         Protocol::Responses => json!({"model": "m", "stream": stream, "input": messages}),
+        Protocol::Gemini => json!({"contents": [{"role": "user", "parts": [{"text": text}]}]}),
     }
 }
 

@@ -16,6 +16,7 @@ async fn text_arrives_on_every_wire() {
             Protocol::Anthropic => "/content/0/text",
             Protocol::Chat => "/choices/0/message/content",
             Protocol::Responses => "/output/0/content/0/text",
+            Protocol::Gemini => "/candidates/0/content/parts/0/text",
         };
         assert_eq!(whole.json().pointer(pointer), Some(&json!("hello wörld")));
 
@@ -27,6 +28,7 @@ async fn text_arrives_on_every_wire() {
             Protocol::Anthropic => "/delta/text",
             Protocol::Chat => "/choices/0/delta/content",
             Protocol::Responses => "/delta",
+            Protocol::Gemini => "/candidates/0/content/parts/0/text",
         };
         let text: String = streamed
             .events()

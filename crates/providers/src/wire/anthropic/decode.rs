@@ -8,7 +8,7 @@ use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
-use crate::wire::json::{Fields, ObjectWriter, object_text, tool_name};
+use crate::wire::json::{Fields, ObjectWriter, if_readable, object_text, token_count, tool_name};
 use crate::wire::reply::{Decode, EventError};
 
 /// Assembles one reply from its events.
@@ -305,12 +305,14 @@ struct Event<'a> {
     content_block: Option<&'a RawValue>,
     #[serde(borrow)]
     delta: Option<Delta<'a>>,
+    #[serde(default, deserialize_with = "if_readable")]
     usage: Option<Counts>,
 }
 
 #[derive(Deserialize)]
 struct Start<'a> {
     model: Option<String>,
+    #[serde(default, deserialize_with = "if_readable")]
     usage: Option<Counts>,
     #[serde(borrow)]
     content: Option<Vec<&'a RawValue>>,
@@ -330,8 +332,12 @@ struct Delta<'a> {
 
 #[derive(Deserialize)]
 struct Counts {
+    #[serde(default, deserialize_with = "token_count")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "token_count")]
     output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "token_count")]
     cache_read_input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "token_count")]
     cache_creation_input_tokens: Option<u64>,
 }

@@ -11,7 +11,7 @@ use crate::wire::json::{Fields, ObjectWriter, is_object, object_text, tool_name}
 #[derive(Debug, Default)]
 pub(super) struct Calls(Vec<Slot>);
 
-/// One call. It opens once its name is known.
+/// One call. It opens with its first argument, at the next call or at the end, because a name may come in pieces.
 #[derive(Debug, Default)]
 struct Slot {
     index: Option<u64>,
@@ -45,6 +45,7 @@ impl Calls {
         let slot = match place.and_then(|place| self.0.get_mut(place)) {
             Some(slot) => slot,
             None => {
+                self.open_all(draft, events);
                 self.0.push(Slot {
                     index,
                     id: id.clone(),
@@ -57,25 +58,29 @@ impl Calls {
         if slot.id.is_empty() && slot.at.is_none() {
             slot.id = id;
         }
-        if slot.name.is_empty() {
-            slot.name = name;
+        if slot.at.is_none() {
+            slot.add_name(name);
         }
         slot.rest.extend(rest);
         slot.early.push_str(&arguments);
-        if slot.at.is_none() && !slot.name.is_empty() {
-            slot.at = Some(draft.open_call(&slot.id, &slot.name, events));
-        }
-        if let Some(at) = slot.at {
-            draft.extend(at, &std::mem::take(&mut slot.early), events);
+        if !slot.early.is_empty() {
+            slot.open(draft, events);
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.iter().all(|slot| slot.at.is_none())
+        self.0.iter().all(|slot| slot.name.is_empty())
+    }
+
+    fn open_all(&mut self, draft: &mut Draft, events: &mut Vec<ProviderEvent>) {
+        for slot in &mut self.0 {
+            slot.open(draft, events);
+        }
     }
 
     /// Ends all calls. A call that never got a name cannot be answered, so it is dropped with a notice.
     pub(super) fn close(&mut self, draft: &mut Draft, events: &mut Vec<ProviderEvent>) {
+        self.open_all(draft, events);
         for slot in &self.0 {
             match slot.at {
                 Some(at) => draft.close(at, events),
@@ -143,6 +148,24 @@ enum Progress {
 }
 
 impl Slot {
+    /// Adds a piece of the name. Some servers repeat the name in every fragment, or send all of it so far.
+    fn add_name(&mut self, piece: String) {
+        match piece.starts_with(&self.name) {
+            true => self.name = piece,
+            false => self.name.push_str(&piece),
+        }
+    }
+
+    /// Opens the call if its name is known, and passes on the arguments that are known.
+    fn open(&mut self, draft: &mut Draft, events: &mut Vec<ProviderEvent>) {
+        if self.at.is_none() && !self.name.is_empty() {
+            self.at = Some(draft.open_call(&self.id, &self.name, events));
+        }
+        if let Some(at) = self.at {
+            draft.extend(at, &std::mem::take(&mut self.early), events);
+        }
+    }
+
     fn progress(&self, draft: &Draft) -> Progress {
         match self.at.map_or(self.early.as_str(), |at| draft.text(at)) {
             "" => Progress::Empty,

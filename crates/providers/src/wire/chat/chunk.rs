@@ -7,12 +7,13 @@ use serde_json::value::RawValue;
 use windlass_core::json::lenient;
 use windlass_core::model::Usage;
 
-use crate::wire::json::Fields;
+use crate::wire::json::{Fields, if_readable, token_count};
 
 #[derive(Deserialize)]
 pub(super) struct Chunk {
     pub(super) model: Option<String>,
     pub(super) choices: Option<Vec<Choice>>,
+    #[serde(default, deserialize_with = "if_readable")]
     pub(super) usage: Option<Counts>,
     pub(super) error: Option<Value>,
 }
@@ -24,6 +25,7 @@ pub(super) struct Choice {
     /// The whole message, sent by servers that do not stream.
     pub(super) message: Option<Delta>,
     pub(super) finish_reason: Option<String>,
+    #[serde(default, deserialize_with = "if_readable")]
     pub(super) usage: Option<Counts>,
 }
 
@@ -73,14 +75,19 @@ pub(super) struct Function {
 
 #[derive(Deserialize)]
 pub(super) struct Counts {
+    #[serde(default, deserialize_with = "token_count")]
     prompt_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "token_count")]
     completion_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "if_readable")]
     prompt_tokens_details: Option<Details>,
+    #[serde(default, deserialize_with = "token_count")]
     prompt_cache_hit_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]
 struct Details {
+    #[serde(default, deserialize_with = "token_count")]
     cached_tokens: Option<u64>,
 }
 

@@ -11,7 +11,9 @@ use crate::failure;
 use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
-use crate::wire::json::{Fields, ObjectWriter, is_sound_object, object_text, text, tool_name};
+use crate::wire::json::{
+    Fields, ObjectWriter, if_readable, is_sound_object, object_text, text, token_count, tool_name,
+};
 use crate::wire::reply::{Decode, EventError};
 
 /// Assembles one reply from its events.
@@ -325,6 +327,7 @@ struct Event<'a> {
 struct Response<'a> {
     model: Option<String>,
     status: Option<String>,
+    #[serde(default, deserialize_with = "if_readable")]
     usage: Option<Counts>,
     incomplete_details: Option<Incomplete>,
     #[serde(borrow)]
@@ -338,13 +341,17 @@ struct Incomplete {
 
 #[derive(Deserialize)]
 struct Counts {
+    #[serde(default, deserialize_with = "token_count")]
     input_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "token_count")]
     output_tokens: Option<u64>,
+    #[serde(default, deserialize_with = "if_readable")]
     input_tokens_details: Option<Details>,
 }
 
 #[derive(Deserialize)]
 struct Details {
+    #[serde(default, deserialize_with = "token_count")]
     cached_tokens: Option<u64>,
 }
 
