@@ -8,12 +8,15 @@ mod commands;
 #[cfg(test)]
 #[path = "app/fake_tests.rs"]
 mod fake;
+mod find;
 mod frame;
 mod input;
 mod jobs;
+mod mentions;
 #[cfg(test)]
 #[path = "app/stage_tests.rs"]
 mod stage;
+mod surface;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -24,6 +27,7 @@ use windlass_api::{
 };
 use windlass_core::clock::Clock;
 
+use self::find::Find;
 pub(crate) use self::frame::Frame;
 pub(crate) use self::jobs::{Done, Jobs, Report};
 use crate::composer::Composer;
@@ -31,7 +35,9 @@ use crate::desktop::Desktop;
 use crate::keys::{KeyAction, KeyBindings};
 use crate::menu::Menu;
 use crate::overlay::Overlay;
+use crate::progress::Progress;
 use crate::request::PendingRequest;
+use crate::run::Surface;
 use crate::status::Status;
 use crate::theme::{Theme, Tone};
 use crate::transcript::{Place, RenderOptions, Transcript};
@@ -63,8 +69,8 @@ pub(crate) enum Effect {
     Copy(String),
     /// Redraws the whole screen.
     Redraw,
-    /// Rings the terminal bell.
-    Bell,
+    /// Tells a user who looks elsewhere that something happened.
+    Notify(String),
     /// Quits.
     Leave,
 }
@@ -89,14 +95,13 @@ pub(crate) struct SessionView {
     since_ms: u64,
     /// Time of the last event.
     heard_ms: u64,
-    /// Status text reported by the turn.
-    doing: String,
     /// Reasons the turn is waiting; filled in after a long wait.
     waits: Vec<Wait>,
     asked_why_ms: u64,
     queue: Vec<Arc<Message>>,
     /// Messages sent to the running turn that the model has not received yet.
     steers: Vec<Arc<Message>>,
+    progress: Progress,
     status: Status,
 }
 
@@ -127,6 +132,9 @@ pub(crate) struct Viewport {
     /// Short-lived message in the status line, such as "press again to quit".
     hint: Option<String>,
     older: Older,
+    pub(crate) surface: Surface,
+    /// Search in the conversation.
+    find: Option<Find>,
 }
 
 /// State of the entries that precede the ones in memory.
@@ -146,6 +154,7 @@ struct Presses {
     key_ms: u64,
     escape_ms: Option<u64>,
     cancel_ms: Option<u64>,
+    leave_ms: Option<u64>,
 }
 
 /// State of the terminal UI.
@@ -170,6 +179,8 @@ struct Caches {
     commands: Vec<CommandInfo>,
     files: Option<Vec<String>>,
     is_reading_files: bool,
+    /// The typed path that was listed last, outside the folder of the session, and its entries.
+    outside: Option<(String, Vec<String>)>,
     /// Query of the most recent session search.
     sought: String,
     /// Draft for which the user dismissed the completion menu.
@@ -235,9 +246,14 @@ impl App {
 
     /// Requests the data for the first frame and subscribes to the session.
     pub(crate) fn begin(&mut self, notices: &[String]) {
+        self.show_header();
         for notice in notices {
             self.transcript.tell(Tone::Dim, notice);
         }
+        self.open_session();
+    }
+
+    fn open_session(&mut self) {
         let info = self.session.info.clone();
         self.jobs.catalog(&info.id);
         if info.last_seq > 0 {
@@ -272,7 +288,7 @@ impl App {
         self.caches.said.clear();
         self.transcript.tell(Tone::Dim, &format!("── {title} ──"));
         self.jobs.overview(&self.session.info.id);
-        self.begin(&[]);
+        self.open_session();
     }
 
     /// Applies an event of the session.
@@ -290,7 +306,7 @@ impl App {
             Event::Waiting(waiting) => {
                 if let Some(request) = PendingRequest::of(waiting) {
                     self.requests.push_back(request);
-                    self.attention();
+                    self.attention("waiting for your answer");
                 }
             }
             Event::ToolResult { call_id, .. } => self.answered(call_id),
@@ -337,7 +353,8 @@ impl App {
         self.requests.retain(PendingRequest::is_of_agent);
         self.take_up_draft();
         self.forget_files();
-        self.attention();
+        self.input.presses.leave_ms = None;
+        self.attention("the turn has ended");
         self.jobs.overview(&self.session.info.id);
     }
 
@@ -376,13 +393,6 @@ impl App {
     fn forget_files(&mut self) {
         self.caches.files = None;
         self.caches.is_reading_files = false;
-    }
-
-    /// Rings the bell if the terminal is not focused.
-    fn attention(&mut self) {
-        if !self.view.is_focused {
-            self.effect(Effect::Bell);
-        }
     }
 
     /// Handles the end of the event stream of an idle session. The next input resumes it.
@@ -499,11 +509,11 @@ impl SessionView {
             subscription: Subscription::Opening,
             since_ms: now,
             heard_ms: now,
-            doing: String::new(),
             waits: Vec::new(),
             asked_why_ms: 0,
             queue: Vec::new(),
             steers: Vec::new(),
+            progress: Progress::default(),
             status: Status::default(),
         }
     }
@@ -511,6 +521,7 @@ impl SessionView {
     fn hear(&mut self, envelope: &Envelope, now: u64) {
         self.seq = self.seq.max(envelope.seq);
         self.heard_ms = now;
+        self.progress.hear(&envelope.event, now);
         self.waits.clear();
         match &envelope.event {
             Event::Message { message } if message.role == windlass_api::Role::User => {
@@ -519,15 +530,15 @@ impl SessionView {
             }
             Event::Start { .. } | Event::StepStart { .. } => {
                 self.begin_turn(now);
-                self.doing.clear();
+                self.progress.doing.clear();
             }
             // A compaction on demand is not a turn and announces itself only with this event.
             Event::Session(windlass_api::SessionEvent::Compacting { .. }) => {
                 self.begin_turn(now);
-                "Compacting context…".clone_into(&mut self.doing);
+                "Compacting context…".clone_into(&mut self.progress.doing);
             }
             Event::Status { text } => {
-                self.doing = crate::text::one_line(text);
+                self.progress.doing = crate::text::one_line(text);
             }
             Event::Waiting(Waiting::Queue { messages, steers }) => {
                 self.queue.clone_from(messages);
@@ -535,7 +546,7 @@ impl SessionView {
             }
             event if event.is_terminal() => {
                 self.is_busy = false;
-                self.doing.clear();
+                self.progress.doing.clear();
                 self.steers.clear();
             }
             _ => {}
@@ -564,6 +575,8 @@ impl Viewport {
             is_focused: true,
             hint: None,
             older: Older::default(),
+            surface: Surface::default(),
+            find: None,
         }
     }
 }

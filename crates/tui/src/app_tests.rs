@@ -143,7 +143,7 @@ async fn esc_twice_goes_back() {
     stage.keys("<Esc><Esc>").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("Go back to an earlier message") && screen.contains("› first thing"),
+        screen.contains("Go back to an earlier message") && screen.contains("▸ first thing"),
         "{screen}"
     );
     assert!(!screen.contains("left behind"), "{screen}");
@@ -217,7 +217,7 @@ async fn a_slash_lists_commands() {
     stage.keys("/sta").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("› /status") && screen.contains("Say how this session stands"),
+        screen.contains("▸ /status") && screen.contains("Say how this session stands"),
         "{screen}"
     );
     stage.keys("<Enter>").await;
@@ -246,7 +246,7 @@ async fn an_at_sign_finds_files() {
     let mut stage = Stage::new(90, 20).await;
     stage.keys("look at @mai").await;
     let screen = stage.screen();
-    assert!(screen.contains("› src/main.rs"), "{screen}");
+    assert!(screen.contains("▸ src/main.rs"), "{screen}");
     stage.keys("<Tab>please<Enter>").await;
     assert_eq!(
         stage.calls().last().map(String::as_str),
@@ -406,7 +406,7 @@ async fn sessions_are_chosen_from_a_list() {
     stage.keys("/resume <Enter>").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("› fix the parser") && screen.contains("said in s-1"),
+        screen.contains("▸ fix the parser") && screen.contains("said in s-1"),
         "{screen}"
     );
     stage.keys("write").await;
@@ -435,7 +435,7 @@ async fn checkpoints_are_chosen_from_a_list() {
 async fn a_model_is_set_up() {
     let mut stage = Stage::new(80, 24).await;
     stage.keys("/connect <Enter>").await;
-    assert!(stage.screen().contains("› anthropic"), "{}", stage.screen());
+    assert!(stage.screen().contains("▸ anthropic"), "{}", stage.screen());
     stage.keys("<Enter>sk-secret").await;
     let screen = stage.screen();
     assert!(
@@ -538,7 +538,7 @@ async fn late_answers_are_of_no_use() {
     stage.late(Done::Catalog(Vec::new()));
     stage.keys("sta").await;
     let screen = stage.screen();
-    assert!(screen.contains("› /status"), "{screen}");
+    assert!(screen.contains("▸ /status"), "{screen}");
     assert!(!screen.contains("elsewhere"), "{screen}");
     assert!(!stage.printed().contains("elsewhere"), "{}", stage.printed());
 }

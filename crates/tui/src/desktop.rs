@@ -5,9 +5,10 @@ use async_trait::async_trait;
 /// Files, clipboard, editor and persistent choices on the user's machine.
 #[async_trait]
 pub trait Desktop: Send + Sync {
-    /// Lists the files below a folder as relative paths. Ignored files are left out; the list is limited in
-    /// length.
-    async fn files(&self, place: &str) -> Vec<String>;
+    /// Lists the files below a folder as relative paths, without ignored files; or, with `outside`, the entries of
+    /// the folder that this path names (`/…`, `../…` or `~/…`), as paths that start with it, folders with a slash
+    /// at the end. The list is limited in length.
+    async fn files(&self, place: &str, outside: Option<&str>) -> Vec<String>;
 
     /// Reads the image at a path; `None` if there is none.
     async fn image(&self, path: &str) -> Option<Image>;

@@ -1,20 +1,51 @@
-//! Coloured diffs.
+//! Coloured diffs: line numbers, syntax highlighting, and marks where a line changed.
 
-use ratatui::style::Modifier;
+use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 
 use crate::flow::{chop, without_tabs};
+use crate::markdown::Highlighter;
 use crate::text::plain;
 use crate::theme::{Theme, Tone};
 
 /// Minimum width for a separate sign column; on narrower screens, lines continue below their sign.
 const MIN_COLUMNS: usize = 4;
+/// Minimum width for line numbers.
+const NUMBERS_FROM: usize = 32;
+/// Maximum number of lines in a replaced block that are compared one by one.
+const MAX_PAIRS: usize = 200;
 
 /// Renders a unified diff. Every line keeps its sign.
 pub(crate) fn render(diff: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+    render_as(diff, "", columns, theme)
+}
+
+/// Renders a unified diff of a file in this language. A file header names another one.
+pub(crate) fn render_as(diff: &str, language: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
     let columns = columns.max(1);
-    let set = |(part, line): (Part, &str)| set(part, line, columns, theme);
-    parts(diff).into_iter().flat_map(set).collect()
+    let rows = numbered(parts(diff));
+    let marks = marks(&rows);
+    let widest = rows.iter().filter_map(|row| row.number).max().unwrap_or_default();
+    let gutter = match widest {
+        0 => 0,
+        _ if columns < NUMBERS_FROM => 0,
+        widest => widest.to_string().len() + 1,
+    };
+    let mut painter = Painter {
+        columns,
+        gutter,
+        theme,
+        colouring: Highlighter::new(language, theme),
+    };
+    let lines = rows.iter().zip(marks);
+    lines.flat_map(|(row, mark)| painter.row(row, mark)).collect()
+}
+
+/// Returns the language of a file, by its extension.
+pub(crate) fn language_of(path: &str) -> &str {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or(name, |(_, extension)| extension);
+    extension.split([':', '\t', ' ']).next().unwrap_or_default()
 }
 
 /// Counts the lines a unified diff adds and removes.
@@ -123,35 +154,229 @@ fn sizes(head: &str) -> Option<(usize, usize)> {
     Some((size('-')?, size('+')?))
 }
 
-fn set(part: Part, line: &str, columns: usize, theme: Theme) -> Vec<Line<'static>> {
-    let style = match part {
-        Part::File => theme.style(Tone::Text).add_modifier(Modifier::BOLD),
-        Part::Hunk | Part::Note => theme.style(Tone::Dim),
-        Part::Added => theme.style(Tone::Added),
-        Part::Removed => theme.style(Tone::Removed),
-        Part::Kept => theme.style(Tone::Text),
+/// A line of a diff and its number in the file: the new one, or the old one of a removed line.
+struct Row<'a> {
+    part: Part,
+    line: &'a str,
+    number: Option<usize>,
+}
+
+fn numbered<'a>(parts: Vec<(Part, &'a str)>) -> Vec<Row<'a>> {
+    let mut next: Option<(usize, usize)> = None;
+    let row = |(part, line): (Part, &'a str)| {
+        let number = match (part, &mut next) {
+            (Part::Hunk, next) => {
+                *next = starts(line);
+                None
+            }
+            (Part::Added, Some((_, new))) => Some(std::mem::replace(new, *new + 1)),
+            (Part::Removed, Some((old, _))) => Some(std::mem::replace(old, *old + 1)),
+            (Part::Kept, Some((old, new))) => {
+                *old += 1;
+                Some(std::mem::replace(new, *new + 1))
+            }
+            (Part::File, next) => {
+                *next = None;
+                None
+            }
+            _ => None,
+        };
+        Row { part, line, number }
     };
-    let line = plain(line);
-    let mut letters = line.chars();
-    let sign = match part {
-        Part::Added | Part::Removed | Part::Kept => letters.next(),
-        Part::File | Part::Hunk | Part::Note => None,
+    parts.into_iter().map(row).collect()
+}
+
+/// Parses the first old and new line numbers from a hunk header.
+fn starts(head: &str) -> Option<(usize, usize)> {
+    let mut words = head.split_whitespace().skip(1);
+    let mut start = |sign: char| {
+        let range = words.next()?.strip_prefix(sign)?;
+        range.split(',').next()?.parse::<usize>().ok()
     };
-    // The sign is not part of the text, so tab stops are counted from behind it.
-    let text = without_tabs(letters.as_str());
-    let Some(sign) = sign else {
-        return chop(&[Span::styled(text, style)], columns);
-    };
-    if columns < MIN_COLUMNS {
-        return chop(&[Span::styled(format!("{sign}{text}"), style)], columns);
+    Some((start('-')?, start('+')?))
+}
+
+/// Bytes of a line, without its sign, that differ from the line it replaces or that replaces it.
+type Mark = Option<(usize, usize)>;
+
+/// Compares removed lines with the added lines that follow them, one by one.
+fn marks(rows: &[Row<'_>]) -> Vec<Mark> {
+    let mut marks = vec![None; rows.len()];
+    let mut at = 0;
+    while at < rows.len() {
+        let run = |from: usize, part: Part| {
+            let rest = rows.get(from..).unwrap_or_default();
+            rest.iter().take_while(|row| row.part == part).count()
+        };
+        let removed = run(at, Part::Removed);
+        let added = run(at + removed, Part::Added);
+        if removed == added && (1..=MAX_PAIRS).contains(&removed) {
+            for index in at..at + removed {
+                let text = |index: usize| {
+                    rows.get(index)
+                        .and_then(|row| row.line.get(1..))
+                        .unwrap_or_default()
+                };
+                let (old, new) = differing(text(index), text(index + removed));
+                if let Some(mark) = marks.get_mut(index) {
+                    *mark = old;
+                }
+                if let Some(mark) = marks.get_mut(index + removed) {
+                    *mark = new;
+                }
+            }
+        }
+        at += (removed + added).max(1);
     }
-    let mut lines = chop(&[Span::styled(text, style)], columns - 1);
-    for (index, line) in lines.iter_mut().enumerate() {
-        // Continuation rows must not look like they have a sign.
-        let sign = if index == 0 { sign } else { ' ' };
-        line.spans.insert(0, Span::styled(sign.to_string(), style));
+    marks
+}
+
+/// Returns the middle of two lines that have a start or an end in common.
+fn differing(old: &str, new: &str) -> (Mark, Mark) {
+    let same = |(a, b): &(char, char)| a == b;
+    let start: usize = old
+        .chars()
+        .zip(new.chars())
+        .take_while(same)
+        .map(|(a, _)| a.len_utf8())
+        .sum();
+    let (rest, other) = (
+        old.get(start..).unwrap_or_default(),
+        new.get(start..).unwrap_or_default(),
+    );
+    let pairs = rest.chars().rev().zip(other.chars().rev());
+    let end: usize = pairs.take_while(same).map(|(a, _)| a.len_utf8()).sum();
+    let common = old.get(..start).unwrap_or_default().trim().len() + end;
+    // Lines that share next to nothing are different as a whole.
+    if common * 3 < old.len().min(new.len()) {
+        return (None, None);
     }
-    lines
+    let mark = |line: &str| Some((start, line.len() - end)).filter(|(from, to)| from < to);
+    (mark(old), mark(new))
+}
+
+struct Painter {
+    columns: usize,
+    /// Columns of the line numbers; 0 for none.
+    gutter: usize,
+    theme: Theme,
+    colouring: Highlighter,
+}
+
+impl Painter {
+    fn row(&mut self, row: &Row<'_>, mark: Mark) -> Vec<Line<'static>> {
+        let theme = self.theme;
+        let style = match row.part {
+            Part::File => theme.style(Tone::Text).add_modifier(Modifier::BOLD),
+            Part::Hunk | Part::Note => theme.style(Tone::Dim),
+            Part::Added => theme.style(Tone::Added),
+            Part::Removed => theme.style(Tone::Removed),
+            Part::Kept => theme.style(Tone::Text),
+        };
+        if matches!(row.part, Part::File | Part::Hunk) {
+            self.begin(row);
+        }
+        let line = plain(row.line);
+        let mut letters = line.chars();
+        let sign = match row.part {
+            Part::Added | Part::Removed | Part::Kept => letters.next(),
+            Part::File | Part::Hunk | Part::Note => None,
+        };
+        let text = letters.as_str();
+        let Some(sign) = sign else {
+            return chop(&[Span::styled(without_tabs(text), style)], self.columns);
+        };
+        // The sign is not part of the text, so tab stops are counted from behind it.
+        let room = self.columns.saturating_sub(self.gutter);
+        if room < MIN_COLUMNS {
+            return chop(
+                &[Span::styled(format!("{sign}{}", without_tabs(text)), style)],
+                self.columns,
+            );
+        }
+        let is_same = row.line.get(1..) == Some(text);
+        let spans = self.spans(row.part, text, mark.filter(|_| is_same), style);
+        let tint = theme.tint(row.part == Part::Added, row.part == Part::Removed);
+        let mut lines = chop(&spans, room - 1);
+        for (index, line) in lines.iter_mut().enumerate() {
+            // Continuation rows must not look like they have a sign.
+            let sign = if index == 0 { sign } else { ' ' };
+            line.spans.insert(0, Span::styled(sign.to_string(), style));
+            if self.gutter > 0 {
+                let number = row.number.filter(|_| index == 0);
+                let number = number.map(|number| number.to_string()).unwrap_or_default();
+                let number = format!("{number:>width$} ", width = self.gutter - 1);
+                line.spans.insert(0, Span::styled(number, theme.style(Tone::Dim)));
+            }
+            if let Some(tint) = tint {
+                let used: usize = line
+                    .spans
+                    .iter()
+                    .map(|span| crate::text::width(&span.content))
+                    .sum();
+                line.spans
+                    .push(Span::raw(" ".repeat(self.columns.saturating_sub(used))));
+                let is_marked = |span: &Span<'_>| span.style.bg.is_some();
+                line.spans
+                    .iter_mut()
+                    .filter(|span| !is_marked(span))
+                    .for_each(|span| {
+                        span.style = span.style.bg(tint);
+                    });
+            }
+        }
+        lines
+    }
+
+    /// A new file or hunk starts: what the lines before it opened is closed.
+    fn begin(&mut self, row: &Row<'_>) {
+        if row.part == Part::File {
+            let path = row.line.split_whitespace().nth(1).unwrap_or_default();
+            let language = language_of(path);
+            self.colouring = Highlighter::new(language, self.theme);
+        } else {
+            self.colouring.reset();
+        }
+    }
+
+    /// Colours a line. Removed lines are not part of the file any more and have one colour.
+    fn spans(&mut self, part: Part, text: &str, mark: Mark, style: Style) -> Vec<Span<'static>> {
+        let theme = self.theme;
+        let coloured = match part {
+            Part::Removed => None,
+            _ => self.colouring.spans(text),
+        };
+        let Some((from, to)) = mark else {
+            return coloured.unwrap_or_else(|| vec![Span::styled(without_tabs(text), style)]);
+        };
+        // Tabs become spaces, so the marked bytes are counted in the text that is shown.
+        let place = |at: usize| without_tabs(text.get(..at).unwrap_or_default()).len();
+        let (from, to) = (place(from), place(to));
+        let marked = theme.changed(part == Part::Added);
+        let mut spans = Vec::new();
+        let mut at = 0;
+        for span in coloured.unwrap_or_else(|| vec![Span::styled(without_tabs(text), style)]) {
+            let content = span.content.as_ref();
+            let cut = |offset: usize| offset.saturating_sub(at).min(content.len());
+            for (piece, is_marked) in [
+                (content.get(..cut(from)), false),
+                (content.get(cut(from)..cut(to)), true),
+                (content.get(cut(to)..), false),
+            ] {
+                let piece = piece.unwrap_or_default();
+                if !piece.is_empty() {
+                    let style = if is_marked {
+                        span.style.patch(marked)
+                    } else {
+                        span.style
+                    };
+                    spans.push(Span::styled(piece.to_owned(), style));
+                }
+            }
+            at += content.len();
+        }
+        spans
+    }
 }
 
 #[cfg(test)]

@@ -35,14 +35,14 @@ fn parts_are_told_apart() {
             "--- a/x",
             "+++ b/x",
             "@@ -1,3 +1,3 @@ fn x",
-            " kept",
-            "--- removed",
-            "+++ added",
+            "1  kept",
+            "2 --- removed",
+            "2 +++ added",
             "    kept",
             "\\ No newline at end of file",
         ]
     );
-    let style = |index: usize| lines[index].spans[0].style;
+    let style = |index: usize| lines[index].spans[usize::from(index > 5)].style;
     assert!(style(2).add_modifier.contains(Modifier::BOLD));
     assert_eq!(style(4), theme().style(Tone::Dim));
     assert_eq!(style(6), theme().style(Tone::Removed));
@@ -91,6 +91,56 @@ fn control_characters_are_removed() {
             ascii: false,
         };
         let lines = render("+a\u{1b}[31mb\u{7}\r\n-\u{9b}c", 20, theme);
-        assert_eq!(texts(&lines), ["+ab", "-c"]);
+        let texts: Vec<_> = lines
+            .iter()
+            .map(|line| line.to_string().trim_end().to_owned())
+            .collect();
+        assert_eq!(texts, ["+ab", "-c"]);
     }
+}
+
+/// UI-2: lines have their numbers in the file, code has the colours of its language, and what changed within a
+/// line is marked.
+#[test]
+fn changes_within_a_line_are_marked() {
+    let diff = "--- a/x.rs\n+++ b/x.rs\n@@ -7,3 +7,3 @@\n fn a() {\n-    let x = 1;\n+    let x = 25;\n }\n";
+    for palette in [Palette::Dark, Palette::Terminal] {
+        let theme = Theme {
+            palette,
+            ascii: false,
+        };
+        let lines = render(diff, 40, theme);
+        let texts: Vec<_> = lines
+            .iter()
+            .map(|line| line.to_string().trim_end().to_owned())
+            .collect();
+        assert_eq!(
+            texts[3..],
+            ["7  fn a() {", "8 -    let x = 1;", "8 +    let x = 25;", "9  }"]
+        );
+        let marked = |index: usize| -> String {
+            let style = theme.changed(index == 5);
+            let is_marked = |span: &&Span<'_>| match style.bg {
+                Some(bg) => span.style.bg == Some(bg),
+                None => span.style.add_modifier.contains(Modifier::UNDERLINED),
+            };
+            let spans = lines[index].spans.iter().filter(is_marked);
+            spans.map(|span| span.content.as_ref()).collect()
+        };
+        assert_eq!((marked(4).as_str(), marked(5).as_str()), ("1", "25"));
+        let keyword = lines[5].spans.iter().find(|span| span.content.contains("let"));
+        let plain = lines[5].spans.iter().find(|span| span.content.contains("x"));
+        assert_ne!(
+            keyword.map(|span| span.style.fg),
+            plain.map(|span| span.style.fg),
+            "{palette:?}"
+        );
+    }
+    // Lines with next to nothing in common are not marked.
+    let other = render("@@ -1 +1 @@\n-abcdefgh\n+xyz\n", 40, Theme::default());
+    assert!(other.iter().all(|line| {
+        line.spans
+            .iter()
+            .all(|span| !span.style.add_modifier.contains(Modifier::UNDERLINED))
+    }));
 }

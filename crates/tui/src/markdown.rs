@@ -11,6 +11,7 @@ mod table;
 
 use ratatui::text::Line;
 
+pub(crate) use self::code::Highlighter;
 use self::split::{Piece, Splitter};
 use crate::text::plain;
 use crate::theme::Theme;

@@ -4,7 +4,7 @@ use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32Str};
 use ratatui::text::{Line, Span};
 
-use crate::text::{cut, one_line, width, wrap};
+use crate::text::{cut, cut_middle, one_line, width, wrap};
 use crate::theme::{Theme, Tone};
 
 /// Maximum number of visible choices.
@@ -19,6 +19,8 @@ pub(crate) struct Choice {
     pub(crate) insert: String,
     /// Text shown in the menu.
     pub(crate) label: String,
+    /// Arguments, shown for the selected choice.
+    pub(crate) arguments: String,
     /// One-line description.
     pub(crate) detail: String,
 }
@@ -30,6 +32,8 @@ pub(crate) struct Menu {
     selected: usize,
     /// True if the user moved the selection.
     is_moved: bool,
+    /// Shown instead of choices.
+    note: Option<&'static str>,
 }
 
 impl Menu {
@@ -39,7 +43,21 @@ impl Menu {
             choices,
             selected: 0,
             is_moved: false,
+            note: None,
         })
+    }
+
+    /// Creates a menu that only says why it is empty.
+    pub(crate) fn empty(note: &'static str) -> Self {
+        Self {
+            note: Some(note),
+            ..Self::default()
+        }
+    }
+
+    /// True if there is something to choose.
+    pub(crate) fn has_choices(&self) -> bool {
+        !self.choices.is_empty()
     }
 
     pub(crate) fn up(&mut self) {
@@ -62,20 +80,70 @@ impl Menu {
     }
 
     pub(crate) fn render(&self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
+        let dim = theme.style(Tone::Dim);
+        if let Some(note) = self.note {
+            return vec![Line::styled(cut(&format!("  {note}"), columns), dim)];
+        }
         let rows = rows.min(ROWS);
-        let first = self.selected.saturating_sub(rows.saturating_sub(1));
-        let shown = self.choices.iter().enumerate().skip(first).take(rows);
         let widest = self.choices.iter().map(|choice| width(&choice.label)).max();
-        let column = widest.unwrap_or_default().min(columns / 2);
-        let line = |(index, choice): (usize, &Choice)| {
-            let label = cut(&choice.label, column);
-            let gap = column.saturating_sub(width(&label)) + 2;
-            let room = columns.saturating_sub(column + 4);
-            let detail = cut(&one_line(&choice.detail), room);
-            row(index == self.selected, label, gap, detail, theme, columns)
+        let has_details = self.choices.iter().any(|choice| !choice.detail.is_empty());
+        let most = if has_details {
+            columns / 2
+        } else {
+            columns.saturating_sub(2)
         };
-        shown.map(line).collect()
+        let column = widest.unwrap_or_default().min(most);
+        let chosen = self
+            .selected()
+            .map(|choice| chosen(choice, column, columns, theme))
+            .unwrap_or_default();
+        let is_long = self.choices.len() > rows;
+        // The selected choice is whole, and the others fill the remaining rows.
+        let others = rows.saturating_sub(chosen.len().max(1) + usize::from(is_long && rows > 2));
+        let first = self.selected.saturating_sub(others);
+        let mut lines = Vec::new();
+        for (index, choice) in self.choices.iter().enumerate().skip(first).take(others + 1) {
+            if index == self.selected {
+                lines.extend(chosen.iter().cloned());
+                continue;
+            }
+            let label = cut_middle(&choice.label, column);
+            let gap = column.saturating_sub(width(&label)) + 2;
+            let detail = cut(&one_line(&choice.detail), columns.saturating_sub(column + 4));
+            lines.push(row(false, label, gap, detail, theme, columns));
+        }
+        lines.truncate(rows.max(1));
+        if is_long && rows > 2 {
+            let text = format!(
+                "  {}/{} · ↑↓ select · tab completes",
+                self.selected + 1,
+                self.choices.len()
+            );
+            lines.truncate(rows - 1);
+            lines.push(Line::styled(cut(&text, columns), dim));
+        }
+        lines
     }
+}
+
+/// Renders the selected choice: its whole description, and below it the arguments.
+fn chosen(choice: &Choice, column: usize, columns: usize, theme: Theme) -> Vec<Line<'static>> {
+    let label = cut_middle(&choice.label, column);
+    let gap = column.saturating_sub(width(&label)) + 2;
+    let indent = " ".repeat(column + 4);
+    let room = columns.saturating_sub(column + 4);
+    let mut details: Vec<String> = Vec::new();
+    for text in [&choice.detail, &choice.arguments] {
+        let text = one_line(text);
+        if !text.is_empty() && room > 8 {
+            details.extend(wrap(&Line::raw(text), room, "").iter().map(ToString::to_string));
+        }
+    }
+    let mut details = details.into_iter();
+    let first = details.next().unwrap_or_default();
+    let mut lines = vec![row(true, label, gap, first, theme, columns)];
+    lines.extend(details.map(|text| Line::styled(format!("{indent}{text}"), theme.style(Tone::Dim))));
+    lines
 }
 
 /// Renders a row with a mark if it is selected; `gap` is the space between text and detail.
@@ -88,7 +156,7 @@ pub(crate) fn row(
     columns: usize,
 ) -> Line<'static> {
     let (mark, tone) = if is_selected {
-        (theme.sign("› ", "> "), Tone::Accent)
+        (theme.sign("▸ ", "> "), Tone::Accent)
     } else {
         ("  ", Tone::Text)
     };
@@ -143,18 +211,27 @@ mod tests {
         assert_eq!(found(""), files);
     }
 
-    /// UI-2: names take at most half of the columns, and descriptions get the rest.
+    /// UI-2: names take at most half of the columns; the selected description is whole, with its arguments below.
     #[test]
     fn long_names_leave_room_for_what_they_are() {
         let choice = |label: &str| Choice {
             insert: String::new(),
             label: label.to_owned(),
+            arguments: "[NAME]".to_owned(),
             detail: "abcdefghijklmnopqrstuvwxyz".to_owned(),
         };
         let menu = Menu::new(vec![choice("a-name-that-is-long"), choice("short")]).unwrap();
-        let lines = menu.render(24, 4, Theme::default());
+        let lines = menu.render(26, 4, Theme::default());
         let lines: Vec<_> = lines.iter().map(ToString::to_string).collect();
-        assert_eq!(lines, ["› a-name-that…  abcdefg…", "  short         abcdefg…"]);
+        assert_eq!(
+            lines,
+            [
+                "▸ a-na…-is-long  abcdefghi",
+                "                 jklmnopqr",
+                "                 stuvwxyz",
+                "                 [NAME]",
+            ]
+        );
     }
 
     /// UI-2: the selected choice is always visible, and the selection wraps around.
@@ -163,13 +240,15 @@ mod tests {
         let choice = |number: usize| Choice {
             insert: number.to_string(),
             label: format!("choice {number}"),
+            arguments: String::new(),
             detail: "what it is".to_owned(),
         };
         let mut menu = Menu::new((0..20).map(choice).collect()).unwrap();
         menu.up();
         let lines = menu.render(40, 4, Theme::default());
         assert_eq!(lines.len(), 4);
-        assert_eq!(lines[3].to_string(), "› choice 19  what it is");
+        assert_eq!(lines[2].to_string(), "▸ choice 19  what it is");
+        assert!(lines[3].to_string().contains("20/20"));
         menu.down();
         assert_eq!(menu.selected().unwrap().insert, "0");
         assert!(Menu::new(Vec::new()).is_none());

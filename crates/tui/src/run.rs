@@ -24,6 +24,9 @@ use crate::tty::{self, Tty};
 const FRAME: Duration = Duration::from_millis(16);
 /// Maximum number of session events handled before the keyboard is polled again.
 const GULP: usize = 256;
+/// Reports of mouse buttons and the wheel, in the unambiguous form.
+const MOUSE_ON: &[u8] = b"\x1b[?1000h\x1b[?1006h";
+const MOUSE_OFF: &[u8] = b"\x1b[?1006l\x1b[?1000l";
 
 /// Configuration and ports of the front end.
 pub struct Start {
@@ -60,6 +63,37 @@ pub struct Looks {
     pub keys: KeyBindings,
     /// True if the terminal rewraps lines when its width changes.
     pub reflows: bool,
+    /// Surroundings of the conversation.
+    pub surface: Surface,
+}
+
+/// Things that the terminal shows and reports beside the conversation.
+#[derive(Debug, Clone, Default)]
+pub struct Surface {
+    /// The user's home folder, which is shown as `~`.
+    pub home: Option<String>,
+    /// True to set the terminal's title.
+    pub titles: bool,
+    /// True if the mouse wheel scrolls in full screen. Text is then selected with shift.
+    pub mouse: bool,
+    /// Way to reach a user who looks elsewhere.
+    pub notifications: Notifications,
+    /// True if the environment asks for no colours.
+    pub no_color: bool,
+}
+
+/// Way to reach a user who looks elsewhere.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Notifications {
+    /// Nothing.
+    Off,
+    /// The bell.
+    #[default]
+    Bell,
+    /// The bell, and a notification of the desktop by OSC 9.
+    Osc9,
+    /// The bell, and a notification of the desktop by OSC 777.
+    Osc777,
 }
 
 /// Result of a run.
@@ -115,6 +149,8 @@ pub async fn run(start: Start) -> Result<Exited, TuiError> {
         start.look.keys,
         composer,
     );
+    app.view.surface = start.look.surface;
+    let has_mouse = app.view.surface.mouse;
     // The first frame already shows the model and the mode.
     let overview = ports.backend.overview(&app.session.info.id).await;
     app.done(Done::Overview(overview.map(Box::new)));
@@ -127,6 +163,8 @@ pub async fn run(start: Start) -> Result<Exited, TuiError> {
             is_full: false,
             is_ascii: start.look.theme.ascii,
             extra: Vec::new(),
+            title: None,
+            has_mouse,
         },
         app,
         ports,
@@ -193,6 +231,7 @@ impl EventLoop {
             let now = self.ports.clock.elapsed();
             if self.app.is_dirty() && now >= next_frame && self.screen.tty.is_free() {
                 let frame = self.app.frame();
+                self.screen.entitle(self.app.title());
                 self.screen.show(&frame);
                 next_frame = now + FRAME;
                 continue;
@@ -306,6 +345,7 @@ impl EventLoop {
     /// reported to background processes.
     fn came_back(&mut self) {
         self.screen.painter.forget();
+        self.screen.title = None;
         self.resize();
     }
 
@@ -337,7 +377,10 @@ impl EventLoop {
                     self.screen.extra.extend(b"\x1b[H\x1b[2J");
                     self.app.print_again();
                 }
-                Effect::Bell => self.screen.extra.push(7),
+                Effect::Notify(text) => {
+                    let way = self.app.view.surface.notifications;
+                    self.screen.extra.extend(notification(way, &text));
+                }
                 Effect::Copy(text) => {
                     let text = base64::engine::general_purpose::STANDARD.encode(text);
                     self.screen
@@ -443,6 +486,9 @@ struct Screen {
     is_ascii: bool,
     /// Bytes to send with the next frame.
     extra: Vec<u8>,
+    /// Title of the terminal.
+    title: Option<String>,
+    has_mouse: bool,
 }
 
 impl Screen {
@@ -461,7 +507,13 @@ impl Screen {
             if frame.is_full {
                 self.tty.set_full(true);
                 bytes.extend(self.painter.enter_full());
+                if self.has_mouse {
+                    bytes.extend(MOUSE_ON);
+                }
             } else {
+                if self.has_mouse {
+                    bytes.extend(MOUSE_OFF);
+                }
                 bytes.extend(self.painter.leave_full());
             }
         }
@@ -477,18 +529,41 @@ impl Screen {
         }
     }
 
+    /// Sets the title of the terminal with the next frame.
+    fn entitle(&mut self, title: Option<String>) {
+        if self.title != title {
+            let text = title.as_deref().unwrap_or_default();
+            self.extra.extend(format!("\x1b]2;{text}\x07").into_bytes());
+            self.title = title;
+        }
+    }
+
     /// Removes the live area from the terminal.
     fn withdraw(&mut self) {
         self.tty.drain();
         let mut bytes = Vec::new();
         if self.is_full {
             self.is_full = false;
+            if self.has_mouse {
+                bytes.extend(MOUSE_OFF);
+            }
             bytes.extend(self.painter.leave_full());
         }
         bytes.extend(self.painter.erase());
         self.tty.write(bytes);
         self.tty.drain();
         self.tty.set_full(false);
+    }
+}
+
+/// Returns the bytes that notify the user.
+fn notification(way: Notifications, text: &str) -> Vec<u8> {
+    let text: String = crate::text::one_line(text).replace(';', ",");
+    match way {
+        Notifications::Off => Vec::new(),
+        Notifications::Bell => vec![7],
+        Notifications::Osc9 => format!("\x1b]9;{text}\x07\x07").into_bytes(),
+        Notifications::Osc777 => format!("\x1b]777;notify;Windlass;{text}\x07\x07").into_bytes(),
     }
 }
 

@@ -1,14 +1,20 @@
 //! Status line: model, mode, context usage, cost, queue.
 
-use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 use windlass_api::{Event, Overview, SessionEvent, Waiting, dollars};
 
-use crate::text::{cut, one_line, width};
+use crate::text::{cut, cut_middle, one_line, width};
 use crate::theme::{Theme, Tone};
 
 /// Width of the gauge's bar, in columns.
 const BAR: u64 = 6;
+/// Highest rank of the pieces for which the model is shortened first.
+const NEEDED: u8 = 4;
+/// Maximum width of a shortened model.
+const SHORT_MODEL: usize = 20;
+
+/// A part of the line; of those that do not fit, the ones with the highest rank are left out.
+type Piece = (u8, Vec<Span<'static>>);
 
 /// Contents of the status line.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +22,8 @@ pub(crate) struct Status {
     pub(crate) provider: String,
     pub(crate) model: String,
     pub(crate) mode: String,
+    /// Folder and branch of the session.
+    pub(crate) place: Place,
     /// Mode of the running turn, if another one was chosen since it started.
     turn_mode: Option<String>,
     /// Context window of the model in tokens; 0 if unknown.
@@ -26,9 +34,25 @@ pub(crate) struct Status {
     pub(crate) queued: usize,
     pub(crate) goal: Option<String>,
     pub(crate) subgoal: Option<String>,
-    compaction: Option<Compaction>,
-    /// Time of the last event, for measuring compactions.
-    last_ms: u64,
+    compactions: Compactions,
+}
+
+/// Folder and branch, as they are shown, and the reasoning effort.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Place {
+    pub(crate) folder: String,
+    pub(crate) branch: Option<String>,
+    pub(crate) effort: String,
+    /// EXT-1: files with instructions that the model reads.
+    pub(crate) instructions: Vec<String>,
+}
+
+/// Compactions of the session.
+#[derive(Debug, Clone, Copy, Default)]
+struct Compactions {
+    last: Option<Compaction>,
+    /// Time of the last event, for measuring them.
+    heard_ms: u64,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -48,6 +72,14 @@ impl Status {
         self.used = overview.info.totals.context_tokens;
         self.cost_usd = overview.info.totals.cost_usd;
         self.queued = overview.queue.len();
+        self.place.branch = overview.surroundings.branch.as_deref().map(one_line);
+        self.place.instructions = overview
+            .surroundings
+            .instructions
+            .iter()
+            .map(|name| one_line(name))
+            .collect();
+        self.place.effort = one_line(&overview.effort);
         self.goal = overview.goal.as_deref().map(one_line);
         self.subgoal = overview.subgoal.as_deref().map(one_line);
     }
@@ -62,7 +94,7 @@ impl Status {
 
     /// Applies an event.
     pub(crate) fn hear(&mut self, event: &Event, now_ms: u64) {
-        let since = std::mem::replace(&mut self.last_ms, now_ms);
+        let since = std::mem::replace(&mut self.compactions.heard_ms, now_ms);
         match event {
             Event::Start { provider, model } => {
                 self.provider = one_line(provider);
@@ -84,7 +116,7 @@ impl Status {
             }
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
                 self.used = *after;
-                self.compaction = Some(Compaction {
+                self.compactions.last = Some(Compaction {
                     before: *before,
                     after: *after,
                     took_ms: now_ms.saturating_sub(since),
@@ -128,7 +160,7 @@ impl Status {
             before,
             after,
             took_ms,
-        } = self.compaction?;
+        } = self.compactions.last?;
         let arrow = theme.sign("→", "->");
         let thousands = |tokens: u64| (tokens + 500) / 1000;
         let saved = thousands(before).saturating_sub(thousands(after));
@@ -141,15 +173,33 @@ impl Status {
         ))
     }
 
-    /// Renders the line. If it does not fit, the least important parts are left out.
+    /// Renders the line. If it does not fit, the model is shortened, and then the least important parts are left
+    /// out.
     pub(crate) fn line(&self, columns: usize, theme: Theme, extra: Option<&str>) -> Line<'static> {
+        let needed = |pieces: &[Piece]| pieces.iter().filter(|(rank, _)| *rank <= NEEDED).count();
+        let whole = self.pieces(self.who(), theme, extra);
+        let all = needed(&whole);
+        let whole = fitting(whole, columns, theme);
+        let pieces = if needed(&whole) == all {
+            whole
+        } else {
+            let short = cut(
+                self.model.rsplit('/').next().unwrap_or_default(),
+                SHORT_MODEL.min(columns / 2),
+            );
+            fitting(self.pieces(short, theme, extra), columns, theme)
+        };
+        joined(pieces, columns, theme)
+    }
+
+    fn pieces(&self, who: String, theme: Theme, extra: Option<&str>) -> Vec<Piece> {
         let dim = theme.style(Tone::Dim);
-        let mut pieces: Vec<(u8, Vec<Span<'static>>)> = Vec::new();
+        let mut pieces: Vec<Piece> = Vec::new();
         let mut put = |rank: u8, spans: Vec<Span<'static>>| pieces.push((rank, spans));
         if let Some(extra) = extra {
             put(0, vec![Span::styled(extra.to_owned(), theme.style(Tone::Accent))]);
         }
-        put(1, vec![Span::styled(self.who(), dim)]);
+        put(1, vec![Span::styled(who, dim)]);
         put(2, vec![self.mode_span(theme)]);
         if let Some(gauge) = self.context_gauge(theme) {
             put(3, vec![gauge]);
@@ -164,6 +214,14 @@ impl Status {
                 )],
             );
         }
+        let Place { folder, branch, .. } = &self.place;
+        if !folder.is_empty() {
+            let name = match branch {
+                Some(branch) => format!("{} ({})", cut_middle(folder, 30), cut_middle(branch, 24)),
+                None => cut_middle(folder, 30),
+            };
+            put(5, vec![Span::styled(name, dim)]);
+        }
         if let Some(badge) = self.compaction_badge(theme) {
             put(5, vec![Span::styled(badge, dim)]);
         }
@@ -173,14 +231,17 @@ impl Status {
         if let Some(subgoal) = &self.subgoal {
             put(7, vec![Span::styled(format!("now: {}", cut(subgoal, 40)), dim)]);
         }
-        joined(pieces, columns, theme, dim)
+        pieces
     }
 
-    fn who(&self) -> String {
+    pub(crate) fn who(&self) -> String {
         match (self.provider.as_str(), self.model.as_str()) {
             ("", "") => "no model: /connect".to_owned(),
             ("", model) => model.to_owned(),
-            (provider, model) => format!("{provider}/{model}"),
+            (provider, model) => match self.place.effort.as_str() {
+                "" | "off" => format!("{provider}/{model}"),
+                effort => format!("{provider}/{model} {effort}"),
+            },
         }
     }
 
@@ -199,16 +260,11 @@ impl Status {
     }
 }
 
-/// Joins pieces into a line; those with the highest rank are dropped first.
-fn joined(
-    mut pieces: Vec<(u8, Vec<Span<'static>>)>,
-    columns: usize,
-    theme: Theme,
-    dim: Style,
-) -> Line<'static> {
+/// Leaves out pieces until the others fit.
+fn fitting(mut pieces: Vec<Piece>, columns: usize, theme: Theme) -> Vec<Piece> {
     let separator = theme.sign(" · ", " | ");
     let wide = |spans: &[Span<'static>]| spans.iter().map(|span| width(&span.content)).sum::<usize>();
-    let total = |pieces: &[(u8, Vec<Span<'static>>)]| {
+    let total = |pieces: &[Piece]| {
         let all: usize = pieces.iter().map(|(_, spans)| wide(spans)).sum();
         2 + all + width(separator) * pieces.len().saturating_sub(1)
     };
@@ -217,6 +273,13 @@ fn joined(
         let Some((index, _)) = last else { break };
         pieces.remove(index);
     }
+    pieces
+}
+
+/// Joins pieces into a line.
+fn joined(pieces: Vec<Piece>, columns: usize, theme: Theme) -> Line<'static> {
+    let separator = theme.sign(" · ", " | ");
+    let dim = theme.style(Tone::Dim);
     let mut spans = vec![Span::raw("  ")];
     for (index, (_, piece)) in pieces.into_iter().enumerate() {
         if index > 0 {
@@ -229,107 +292,5 @@ fn joined(
 }
 
 #[cfg(test)]
-mod tests {
-    use ratatui::style::Color;
-
-    use super::*;
-
-    fn gauge(used: u64, window: u64) -> Option<(String, Option<Color>)> {
-        let status = Status {
-            used,
-            window,
-            ..Status::default()
-        };
-        let span = status.context_gauge(Theme::default())?;
-        Some((span.content.to_string(), span.style.fg))
-    }
-
-    /// UI-2: the gauge is green below 70 %, yellow to 90 %, red above, and hidden if the window is unknown.
-    #[test]
-    fn the_gauge_tells_how_full_the_context_is() {
-        let cases = [
-            (0, "▱▱▱▱▱▱ 0%", Color::Green),
-            (69_999, "▰▰▰▰▰▱ 69%", Color::Green),
-            (70_000, "▰▰▰▰▰▱ 70%", Color::Yellow),
-            (90_000, "▰▰▰▰▰▰ 90%", Color::Yellow),
-            (90_001, "▰▰▰▰▰▰ 90%", Color::Red),
-            (150_000, "▰▰▰▰▰▰ 150%", Color::Red),
-        ];
-        for (used, text, color) in cases {
-            assert_eq!(gauge(used, 100_000), Some((text.to_owned(), Some(color))));
-        }
-        assert_eq!(gauge(5, 0), None);
-    }
-
-    /// UI-2: the badge is hidden until the first compaction, and then shows the savings and the duration.
-    #[test]
-    fn the_badge_tells_what_a_compaction_saved() {
-        let mut status = Status::default();
-        assert_eq!(status.compaction_badge(Theme::default()), None);
-        status.hear(&Event::Status { text: String::new() }, 1_000);
-        let compaction = SessionEvent::Compaction {
-            before: 48_200,
-            after: 11_900,
-            history: Vec::new(),
-            fidelity: None,
-        };
-        status.hear(&Event::Session(compaction), 2_300);
-        assert_eq!(
-            status.compaction_badge(Theme::default()).as_deref(),
-            Some("48k→12k (-36k) 1.3s")
-        );
-    }
-
-    /// GOAL-1, UI-2: a goal that a command set appears with its event, and disappears when it is reached or cleared.
-    #[test]
-    fn the_goal_is_heard() {
-        let mut status = Status::default();
-        let goal = |text: Option<&str>| SessionEvent::Goal {
-            text: text.map(str::to_owned),
-            explicit: true,
-        };
-        let message = SessionEvent::Goal {
-            text: Some("first message".to_owned()),
-            explicit: false,
-        };
-        let reached = || SessionEvent::GoalCompleted {
-            text: "a\nb".to_owned(),
-            how: windlass_api::GoalCompletion::Phrase,
-        };
-        for (event, expected) in [
-            (goal(Some("a\nb")), Some("a b")),
-            (reached(), None),
-            (goal(Some("c")), Some("c")),
-            (goal(None), None),
-            (message, None),
-        ] {
-            status.hear(&Event::Session(event), 0);
-            assert_eq!(status.goal.as_deref(), expected);
-        }
-    }
-
-    /// UI-2: a narrow terminal drops the least important parts first; nothing is wider than the terminal.
-    #[test]
-    fn the_line_fits() {
-        let status = Status {
-            provider: "anthropic".to_owned(),
-            model: "claude".to_owned(),
-            mode: "plan".to_owned(),
-            window: 100,
-            used: 50,
-            cost_usd: 0.5,
-            queued: 2,
-            goal: Some("ship it".to_owned()),
-            ..Status::default()
-        };
-        let text = |columns| status.line(columns, Theme::default(), None).to_string();
-        assert_eq!(
-            text(100),
-            "  anthropic/claude · plan · ▰▰▰▱▱▱ 50% · $0.5000 · 2 queued · goal: ship it"
-        );
-        assert_eq!(text(50), "  anthropic/claude · plan · ▰▰▰▱▱▱ 50% · 2 queued");
-        for columns in 1..100 {
-            assert!(width(&text(columns)) <= columns, "{columns}");
-        }
-    }
-}
+#[path = "status_tests.rs"]
+mod tests;

@@ -152,6 +152,30 @@ pub fn cut(text: &str, columns: usize) -> String {
     out
 }
 
+/// Cuts a text to a width in its middle: of a path, both the start and the file name stay.
+pub(crate) fn cut_middle(text: &str, columns: usize) -> String {
+    if width(text) <= columns {
+        return text.to_owned();
+    }
+    if columns < 8 {
+        return cut(text, columns);
+    }
+    let keep = columns - 1;
+    let take = |graphemes: &mut dyn Iterator<Item = &str>, room: usize| {
+        let mut used = 0;
+        let fits = |grapheme: &&str| {
+            used += width(grapheme);
+            used <= room
+        };
+        graphemes.take_while(fits).map(str::len).sum::<usize>()
+    };
+    // The end of a path says more than its start.
+    let end = take(&mut text.graphemes(true).rev(), keep - keep / 3);
+    let start = take(&mut text.graphemes(true), keep / 3);
+    let (start, end) = (text.get(..start), text.get(text.len() - end..));
+    format!("{}…{}", start.unwrap_or_default(), end.unwrap_or_default())
+}
+
 /// Replaces everything outside ASCII, keeping the width: characters without a replacement become question
 /// marks.
 pub(crate) fn ascii(text: &str) -> Cow<'_, str> {

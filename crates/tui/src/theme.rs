@@ -102,6 +102,29 @@ impl Theme {
         }
     }
 
+    /// Returns the background of a line in a diff. The terminal's own sixteen colours are too strong for one.
+    pub(crate) fn tint(self, is_added: bool, is_removed: bool) -> Option<Color> {
+        match (self.palette, is_added, is_removed) {
+            (Palette::Dark, true, _) => Some(Color::Rgb(0x12, 0x2b, 0x1b)),
+            (Palette::Dark, _, true) => Some(Color::Rgb(0x37, 0x1a, 0x1d)),
+            (Palette::Light, true, _) => Some(Color::Rgb(0xe6, 0xf6, 0xe8)),
+            (Palette::Light, _, true) => Some(Color::Rgb(0xfb, 0xe9, 0xe9)),
+            _ => None,
+        }
+    }
+
+    /// Returns the style of the changed part of a line in a diff.
+    pub(crate) fn changed(self, is_added: bool) -> Style {
+        let marked = Style::new().add_modifier(Modifier::BOLD);
+        match (self.palette, is_added) {
+            (Palette::Dark, true) => marked.bg(Color::Rgb(0x1f, 0x5a, 0x32)),
+            (Palette::Dark, false) => marked.bg(Color::Rgb(0x7a, 0x2a, 0x31)),
+            (Palette::Light, true) => marked.bg(Color::Rgb(0xab, 0xe5, 0xb5)),
+            (Palette::Light, false) => marked.bg(Color::Rgb(0xf5, 0xb8, 0xbb)),
+            (Palette::Terminal | Palette::None, _) => marked.add_modifier(Modifier::UNDERLINED),
+        }
+    }
+
     /// Returns a sign or its ASCII replacement.
     pub(crate) fn sign(self, sign: &'static str, ascii: &'static str) -> &'static str {
         if self.ascii { ascii } else { sign }

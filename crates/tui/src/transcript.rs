@@ -28,6 +28,7 @@ use self::item::{Item, Placed};
 pub(crate) use self::lines::Place;
 use self::reply::Reply;
 use self::thinking::Thinking;
+use crate::header::Header;
 use crate::markdown::StreamingMarkdown;
 use crate::text::{cut, one_line, plain};
 use crate::theme::Tone;
@@ -66,12 +67,20 @@ pub(crate) struct Transcript {
     last_answer: String,
     /// True if the last item in the scrollback was a short call: no blank line separates calls.
     last_was_call: bool,
-    /// Goal reached by the next answer.
-    reached: Option<String>,
+    due: Due,
     /// First sequence number of the log in this transcript.
     begins: Option<u64>,
     /// Number of items ever appended. Items are numbered backwards from it.
     pushed: i64,
+}
+
+/// Notes that are due with a later event.
+#[derive(Default)]
+struct Due {
+    /// Number and cause of the last retry, until the request succeeds or fails.
+    retried: Option<(u32, String)>,
+    /// Goal reached by the next answer.
+    reached: Option<String>,
 }
 
 impl Transcript {
@@ -80,6 +89,12 @@ impl Transcript {
         // A live-only event carries the number of the entry recorded before it.
         if seq != BESIDE && !event.is_live() {
             self.begins.get_or_insert(seq);
+        }
+        if !matches!(
+            event,
+            Event::Retry { .. } | Event::Status { .. } | Event::Waiting(_)
+        ) {
+            self.end_retries(seq);
         }
         match event {
             Event::Message { message } => self.message(seq, message, now_ms),
@@ -134,8 +149,6 @@ impl Transcript {
         match event {
             Event::Retry {
                 attempt,
-                max_attempts,
-                delay_ms,
                 message,
                 discard,
                 ..
@@ -144,11 +157,8 @@ impl Transcript {
                     self.reply = None;
                     self.forget_thinking();
                 }
-                #[allow(clippy::cast_precision_loss)]
-                let seconds = *delay_ms as f64 / 1000.0;
-                let again = if *discard { "; the reply starts over" } else { "" };
-                let text = format!("{message}: retry {attempt} of {max_attempts} in {seconds:.1} s{again}");
-                self.note(seq, Tone::Warn, &text);
+                // While it lasts, the progress line counts down; one line remains of all retries.
+                self.due.retried = Some((*attempt, message.clone()));
             }
             Event::Warning { message } => self.note(seq, Tone::Warn, message),
             Event::Error { message } => self.note(seq, Tone::Bad, message),
@@ -176,7 +186,7 @@ impl Transcript {
         if event.is_terminal() {
             self.forget_thinking();
             self.end_calls();
-            if let Some(goal) = self.reached.take() {
+            if let Some(goal) = self.due.reached.take() {
                 self.goal_reached(seq, &goal);
             }
         }
@@ -200,7 +210,7 @@ impl Transcript {
             SessionEvent::GoalCompleted {
                 text,
                 how: GoalCompletion::Phrase,
-            } => self.reached = Some(text.clone()),
+            } => self.due.reached = Some(text.clone()),
             SessionEvent::Agent(event) => {
                 if let Some(line) = event.line() {
                     self.note(seq, Tone::Dim, &line);
@@ -269,7 +279,9 @@ impl Transcript {
                     message.finish(),
                     Some(FinishReason::Interrupted | FinishReason::Canceled | FinishReason::Error)
                 );
-                if is_cut {
+                if is_cut && self.reply.is_none() && self.is_in_turn(&message.text()) {
+                    // It was shown before the calls that were stopped.
+                } else if is_cut {
                     self.said(seq, &message.text());
                 } else {
                     self.plan(message, now_ms);
@@ -363,6 +375,15 @@ impl Transcript {
         matches!(last.map(|placed| &placed.item), Some(Item::Answer { text: shown, .. }) if shown.trim_end() == text.trim_end())
     }
 
+    /// True if the current turn has shown this answer already.
+    fn is_in_turn(&self, text: &str) -> bool {
+        let placed = self.open.iter().rev().chain(self.past.iter().rev());
+        let mut turn = placed.take_while(|placed| !matches!(placed.item, Item::User { .. }));
+        turn.any(|placed| {
+            matches!(&placed.item, Item::Answer { text: shown, .. } if shown.trim_end() == text.trim_end())
+        })
+    }
+
     fn end_answer(&mut self, seq: u64) {
         if self.reply.is_some() {
             self.said(seq, "");
@@ -391,6 +412,24 @@ impl Transcript {
             Item::Note { tone, text }
         };
         self.push(BESIDE, item);
+    }
+
+    /// Adds the header of the conversation.
+    pub(crate) fn head(&mut self, header: Header) {
+        self.push(BESIDE, Item::Header(Box::new(header)));
+    }
+
+    /// Adds a command as it was typed.
+    pub(crate) fn command(&mut self, line: &str) {
+        let line = plain(line);
+        self.push(BESIDE, Item::Command { line });
+    }
+
+    fn end_retries(&mut self, seq: u64) {
+        if let Some((count, why)) = self.due.retried.take() {
+            let times = windlass_core::text::count(count, "retry");
+            self.note(seq, Tone::Dim, &format!("{times}: {why}"));
+        }
     }
 
     fn note(&mut self, seq: u64, tone: Tone, text: &str) {

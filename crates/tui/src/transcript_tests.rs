@@ -314,10 +314,7 @@ fn a_reply_that_starts_over_is_told() {
         delta("An answer."),
         answer("An answer."),
     ]);
-    assert_eq!(
-        settled,
-        "▲ the stream broke: retry 1 of 3 in 0.5 s; the reply starts over\n\nAn answer."
-    );
+    assert_eq!(settled, "· 1 retry: the stream broke\n\nAn answer.");
 }
 
 /// SAFE-7: no control sequence of the model, a tool or a provider gets into a line.

@@ -44,6 +44,7 @@ impl App {
             Done::Completions(line, lines) => self.completions(&line, lines),
             Done::Overview(Ok(overview)) => {
                 self.session.status.set(&overview);
+                self.session.status.place.folder = self.folder();
                 self.session.queue.clone_from(&overview.queue);
             }
             // Without an answer the status line stays unchanged.
@@ -51,10 +52,8 @@ impl App {
             Done::Why(waits) => self.session.waits = waits,
             Done::Opening(entries) => self.opened(entries),
             Done::Older(before, entries) => self.older(before, entries),
-            Done::Files(files) => {
-                self.caches.files = Some(files);
-                self.written();
-            }
+            Done::Files(of, files) => self.take_files(of, files),
+            Done::Choices(subject, lines) => self.choices(subject, &lines),
             // Results for an outdated query are useless.
             Done::Sessions(words, _) if words != self.caches.sought => {}
             Done::Sessions(_, found) => {
@@ -141,6 +140,7 @@ impl App {
         let reply = match reply {
             Ok(reply) => reply,
             Err(error) => {
+                self.transcript.command(line.lines().next().unwrap_or_default());
                 self.tell(Tone::Warn, &error.to_string());
                 // A text that took a while to write is not lost.
                 if line.contains('\n') {
@@ -156,8 +156,16 @@ impl App {
         // A shell command appears as its own card.
         if !text.is_empty() && !line.starts_with("/shell ") {
             if commands::is_read(line) {
-                self.overlay = Some(Box::new(Pager::text(line, &text)));
+                let pager = match commands::is_diff(line) {
+                    true => Pager::new(
+                        line,
+                        crate::diff::render(&text, self.render_options().columns, self.view.theme),
+                    ),
+                    false => Pager::text(line, &text),
+                };
+                self.overlay = Some(Box::new(pager));
             } else {
+                self.transcript.command(line);
                 self.tell(Tone::Text, &text);
             }
         }
@@ -170,7 +178,7 @@ impl App {
             // Its events arrive with all the others.
             Follow::Watch(_) => {}
             Follow::Session(info) => self.go_to(*info),
-            Follow::Leave => self.effect(Effect::Leave),
+            Follow::Leave => self.leave("/exit".to_owned()),
             Follow::Edit { command, text } => self.effect(Effect::Edit {
                 text,
                 then: Edited::Command(command),
@@ -218,6 +226,7 @@ impl App {
         }
         let choice = |line: String| Choice {
             label: one_line(&line),
+            arguments: String::new(),
             insert: line,
             detail: String::new(),
         };
@@ -364,7 +373,7 @@ fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<R
             key: info.id.as_str().to_owned(),
             text: format!("{}{title}", name.unwrap_or_default()),
             detail: format!(
-                "{}  {}  {}  {}",
+                "{} · {} · {} · {}",
                 count(info.totals.messages, "message"),
                 dollars(info.totals.cost_usd),
                 info.place.rsplit('/').next().unwrap_or_default(),
@@ -417,7 +426,8 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
             if checkpoint.undone { "  undone" } else { "" }
         ),
     };
-    found.iter().rev().map(row).collect()
+    let with_files = found.iter().filter(|checkpoint| checkpoint.files > 0);
+    with_files.rev().map(row).collect()
 }
 
 /// Lists the user's messages, newest first.

@@ -20,7 +20,24 @@ const LOCAL: &[(&str, &str, &str)] = &[
 ];
 
 /// Commands whose output opens in a pager.
-const READ: &[&str] = &["context", "cost", "permissions", "tools", "help"];
+const READ: &[&str] = &[
+    "changes",
+    "context",
+    "cost",
+    "diff",
+    "export",
+    "help",
+    "permissions",
+    "tools",
+    "usage",
+];
+/// Reasoning efforts, and what they mean.
+const EFFORTS: [(&str, &str); 4] = [
+    ("off", "no reasoning: the fastest and cheapest answers"),
+    ("low", "a little, for everyday work"),
+    ("medium", "more, for work with several steps"),
+    ("high", "the most, for hard problems: slow and expensive"),
+];
 
 /// Commands of the terminal UI, for help and menus.
 pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
@@ -50,15 +67,28 @@ pub(super) fn is_read(line: &str) -> bool {
             .iter()
             .any(|word| arguments.starts_with(word))
     };
-    command_line(line)
-        .is_some_and(|line| READ.contains(&line.name) || (line.name == "agents" && looks(line.arguments)))
+    command_line(line).is_some_and(|line| {
+        let name = line.name.to_ascii_lowercase();
+        // An export to a file says only where it is.
+        let is_written = name == "export" && !line.arguments.is_empty();
+        (READ.contains(&&*name) && !is_written) || (name == "agents" && looks(line.arguments))
+    })
+}
+
+/// True if the output of a command is a diff.
+pub(super) fn is_diff(line: &str) -> bool {
+    command_line(line).is_some_and(|line| {
+        ["diff", "changes"]
+            .iter()
+            .any(|name| line.name.eq_ignore_ascii_case(name))
+    })
 }
 
 impl App {
     /// Runs a command line.
     pub(super) fn run_command(&mut self, line: &str) {
         let Some(parsed) = command_line(line) else { return };
-        match (parsed.name, parsed.arguments) {
+        match (&*parsed.name.to_ascii_lowercase(), parsed.arguments) {
             ("copy", arguments) => self.copy(arguments),
             ("full", "") => self.set_full(!self.view.is_full),
             ("keys", "") => self.show_keys(),
@@ -79,6 +109,12 @@ impl App {
                 self.jobs.agents(&self.session.info.id);
             }
             ("rewind", "") => self.show_messages(),
+            ("model" | "models", "") => {
+                self.overlay = Some(Box::new(Picker::loading(Subject::Models)));
+                self.jobs
+                    .choices(&self.session.info.id, Subject::Models, "/model ");
+            }
+            ("effort", "") => self.show_efforts(),
             ("theme", name) => self.theme(name),
             ("vim", word) => self.vim(word),
             ("connect", name) => self.connect(name),
@@ -125,6 +161,14 @@ impl App {
         }
         match Palette::named(name) {
             Some(palette) => {
+                if self.view.surface.no_color && palette != Palette::None {
+                    self.tell(
+                        Tone::Warn,
+                        "NO_COLOR is set, so there are no colours; the choice applies without it.",
+                    );
+                    self.jobs.ports.desktop.choose("theme", palette.name());
+                    return;
+                }
                 self.view.theme.palette = palette;
                 self.jobs.ports.desktop.choose("theme", palette.name());
                 self.transcript.forget_lines();
@@ -168,7 +212,7 @@ impl App {
                 key: offer.name.clone(),
                 text: offer.name.clone(),
                 detail: format!(
-                    "{}  {}",
+                    "{} · {}",
                     match (offer.is_ready, offer.needs_key) {
                         (true, _) => "ready",
                         (false, true) => "needs a key",
@@ -214,7 +258,41 @@ impl App {
             "Change them with `tui.keys.<name> = \"ctrl+x\"` in the settings.",
             theme.style(Tone::Dim),
         ));
-        self.overlay = Some(Box::new(Pager::new("KeyBindings", lines)));
+        self.overlay = Some(Box::new(Pager::new("Keys", lines)));
+    }
+
+    fn show_efforts(&mut self) {
+        let row = |(name, meaning): (&str, &str)| Row {
+            key: name.to_owned(),
+            text: name.to_owned(),
+            detail: meaning.to_owned(),
+        };
+        let rows = EFFORTS.into_iter().map(row).collect();
+        let picker = Picker::new(Subject::Efforts, rows).at(&self.session.status.place.effort);
+        self.overlay = Some(Box::new(picker));
+    }
+
+    /// Lists the completions of a command: the models, the active one first.
+    pub(super) fn choices(&mut self, subject: Subject, lines: &[String]) {
+        let status = &self.session.status;
+        let active = format!("{}/{}", status.provider, status.model);
+        let row = |line: &String| {
+            let name = line.trim_start_matches("/model ").to_owned();
+            Row {
+                detail: if name == active {
+                    "in use".to_owned()
+                } else {
+                    String::new()
+                },
+                text: crate::text::one_line(&name),
+                key: name,
+            }
+        };
+        let mut rows: Vec<Row> = lines.iter().map(row).collect();
+        rows.sort_by_key(|row| row.key != active);
+        if let Some(overlay) = &mut self.overlay {
+            overlay.rows(subject, rows);
+        }
     }
 
     pub(super) fn show_messages(&mut self) {
@@ -302,6 +380,14 @@ impl App {
                 self.jobs
                     .command(&session, &format!("/rewind {key} --keep-files"));
             }
+            OverlayAction::Choose(Subject::Models, key)
+            | OverlayAction::ChooseOther(Subject::Models, key) => {
+                self.jobs.command(&session, &format!("/model {key}"));
+            }
+            OverlayAction::Choose(Subject::Efforts, key)
+            | OverlayAction::ChooseOther(Subject::Efforts, key) => {
+                self.jobs.command(&session, &format!("/effort {key}"));
+            }
             OverlayAction::Choose(Subject::Themes, key)
             | OverlayAction::ChooseOther(Subject::Themes, key) => self.theme(&key),
             OverlayAction::Choose(Subject::Providers, key)
@@ -322,7 +408,8 @@ impl App {
                     self.jobs.changes(&self.session.info.id, number);
                 }
             }
-            Subject::Messages | Subject::Themes | Subject::Providers => {}
+            Subject::Messages | Subject::Themes | Subject::Providers | Subject::Models | Subject::Efforts => {
+            }
         }
     }
 }

@@ -150,7 +150,7 @@ async fn what_follows_a_name_is_only_offered() {
             .reported(Done::Completions("/status x".to_owned(), lines))
             .await;
         let screen = stage.screen();
-        assert!(screen.contains("› /status xray"), "{screen}");
+        assert!(screen.contains("▸ /status xray"), "{screen}");
         stage.keys(keys).await;
         assert_eq!(stage.calls().first().map(String::as_str), Some(sent));
     }

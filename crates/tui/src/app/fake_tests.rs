@@ -296,6 +296,7 @@ impl Presence for Fake {
             window: 100_000,
             mode: self.seen().mode.clone().unwrap_or_else(|| "auto".to_owned()),
             effort: "off".to_owned(),
+            surroundings: windlass_api::FolderFacts::default(),
             is_busy: false,
             queue,
             goal: None,
@@ -343,7 +344,10 @@ impl Connections for Fake {
 
 #[async_trait]
 impl Desktop for Fake {
-    async fn files(&self, place: &str) -> Vec<String> {
+    async fn files(&self, place: &str, outside: Option<&str>) -> Vec<String> {
+        if let Some(folder) = outside {
+            return vec![format!("{folder}deep/"), format!("{folder}notes.txt")];
+        }
         let release = self.seen().files_after.take();
         if let Some(release) = release {
             let _ = release.await;

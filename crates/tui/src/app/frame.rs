@@ -15,6 +15,8 @@ use crate::transcript::seconds;
 
 /// Maximum number of queued messages shown.
 const QUEUE_ROWS: usize = 4;
+/// Height from which there is room for rules around the input, and for the todos.
+const FRAME_FROM: usize = 14;
 const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const PLAIN_SPINNER: [&str; 4] = ["|", "/", "-", "\\"];
 
@@ -98,6 +100,7 @@ impl App {
         let (below, cursor) = self.below(size);
         let room = size.1.saturating_sub(below.len() + 1);
         let mut rows = self.in_sight(room);
+        self.mark_matches(&mut rows);
         rows.resize(room, Line::default());
         rows.push(self.rule(size.0));
         let picture = clipped(stacked(rows, below, cursor), size.1);
@@ -148,6 +151,12 @@ impl App {
     fn rule(&self, columns: usize) -> Line<'static> {
         let theme = self.view.theme;
         let sign = theme.sign("─", "-");
+        if let Some(row) = self
+            .find_row(columns)
+            .filter(|_| !matches!(self.view.older, Older::Failed(_)))
+        {
+            return row;
+        }
         let text = match (&self.view.older, self.view.scroll) {
             (Older::Failed(why), _) => format!("{sign}{sign} cannot read earlier entries: {why}"),
             (_, 0) => sign.repeat(columns),
@@ -166,6 +175,11 @@ impl App {
         if rows > 3 {
             lines.extend(self.working(columns));
             lines.extend(self.waiting(columns));
+        }
+        let is_tall = rows > FRAME_FROM;
+        if is_tall && self.requests.is_empty() {
+            let progress = &self.session.progress;
+            lines.extend(progress.todo_panel(self.session.is_busy, columns, theme));
         }
         let mut cursor = None;
         let now = self.now();
@@ -190,8 +204,12 @@ impl App {
         if !is_asked {
             let room = (rows / 3).max(1).min(rows.saturating_sub(lines.len()).max(1));
             let drawn = self.composer.render(columns, room, theme);
+            let rule = || Line::styled(theme.sign("─", "-").repeat(columns), theme.style(Tone::Dim));
+            // Full screen has a rule above already.
+            lines.extend((is_tall && !self.view.is_full).then(rule));
             cursor = Some((drawn.cursor.0, lines.len() + drawn.cursor.1));
             lines.extend(drawn.lines);
+            lines.extend(is_tall.then(rule));
         }
         if let Some(menu) = &self.menu {
             let room = rows.saturating_sub(lines.len() + 1).min(menu::ROWS);
@@ -230,16 +248,24 @@ impl App {
         let for_ms = seconds(for_ms);
         let key = |action| self.input.keys.key(action);
         let stop = key(KeyAction::Stop);
-        let text = match (self.requests.front(), self.session.doing.as_str()) {
+        let text = match (self.requests.front(), self.session.progress.doing.as_str()) {
             // While a request is open, the other keys answer it.
             (Some(request), _) if request.is_permission() => {
                 format!(" waiting for your approval · {for_ms} · {stop} to cancel")
             }
             (Some(_), _) => format!(" waiting for your answer · {for_ms} · {stop} to cancel"),
             (None, doing) => {
-                let doing = if doing.is_empty() { "working" } else { doing };
+                let progress = &self.session.progress;
+                let retry = progress.retry(self.now());
+                let doing = match (&retry, doing) {
+                    (Some(retry), _) => retry,
+                    (None, "") => "working",
+                    (None, doing) => doing,
+                };
+                let tokens = progress.tokens(theme).map(|tokens| format!(" · {tokens}"));
+                let tokens = tokens.unwrap_or_default();
                 let (send, queue) = (key(KeyAction::Send), key(KeyAction::Queue));
-                format!(" {doing} · {for_ms} · {stop} stops · {send} steers · {queue} queues")
+                format!(" {doing} · {for_ms}{tokens} · {stop} stops · {send} steers · {queue} queues")
             }
         };
         let line = Line::from(vec![

@@ -155,7 +155,7 @@ async fn a_killed_command_does_not_run_any_more() {
 async fn what_is_older_is_read_when_it_is_wanted() {
     let mut stage = Stage::resumed(60, 8).await;
     stage.keys("<C-o>").await;
-    for _ in 0..10 {
+    for _ in 0..30 {
         stage.keys("<PageUp>").await;
         stage.screen();
     }
@@ -170,7 +170,7 @@ async fn what_is_older_is_read_when_it_is_wanted() {
     stage.screen();
     let below = |screen: &str| -> Option<usize> {
         let (before, _) = screen.split_once(" rows below")?;
-        before.rsplit(' ').next()?.parse().ok()
+        before.rsplit(char::is_whitespace).next()?.parse().ok()
     };
     assert_eq!(below(&stage.screen()), below(&screen), "{}", stage.screen());
 }
@@ -215,7 +215,7 @@ async fn what_was_said_long_ago_can_be_gone_back_to() {
     stage.keys("<Esc><Esc>").await;
     stage.reported(Done::Messages(Ok(entries))).await;
     let screen = stage.screen();
-    assert!(screen.contains("› said long ago"), "{screen}");
+    assert!(screen.contains("▸ said long ago"), "{screen}");
     assert!(
         !screen.contains("an answer") && !screen.contains("ls -la"),
         "{screen}"

@@ -1,6 +1,6 @@
 //! Handling of keys, pastes and other terminal input.
 
-use crossterm::event::{Event as TermEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::event::{Event as TermEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind};
 use windlass_api::{OnBusy, Pressed, Submission, UserReply, command_line, typed_command};
 use windlass_core::permission::Mode;
 
@@ -8,13 +8,16 @@ use super::jobs::parts;
 use super::{App, Edited, Effect, Older};
 use crate::composer::{CompletionQuery, Did, Draft};
 use crate::keys::KeyAction;
-use crate::menu::{Choice, MOST, Menu, best};
 use crate::overlay::Pager;
 use crate::request::Reaction;
 use crate::theme::Tone;
 
 /// Time within which a second press counts as a double press.
 const TWICE_MS: u64 = 2_000;
+/// Same for quitting while a turn runs: a command takes a while to type.
+const LEAVE_MS: u64 = 10_000;
+/// Number of rows that one step of the mouse wheel scrolls.
+const WHEEL_ROWS: usize = 3;
 /// Hint shown when a letter is not accepted as an answer.
 const NOT_YET: &str = "ignored: read the request first";
 /// Modes the mode key cycles through. Riskier modes must be chosen by name.
@@ -32,8 +35,8 @@ impl App {
             TermEvent::Resize(columns, rows) => self.view.size = (columns, rows),
             TermEvent::FocusGained => self.view.is_focused = true,
             TermEvent::FocusLost => self.view.is_focused = false,
-            // Mouse events are left to the terminal, so that text selection works.
-            TermEvent::Key(_) | TermEvent::Mouse(_) => {}
+            TermEvent::Mouse(mouse) => self.wheel(mouse.kind),
+            TermEvent::Key(_) => {}
         }
     }
 
@@ -41,6 +44,10 @@ impl App {
         let now = self.now();
         let last_key_ms = std::mem::replace(&mut self.input.presses.key_ms, now);
         self.view.hint = None;
+        // Two presses with another key in between are not a double press.
+        if !self.is(&key, KeyAction::Cancel) {
+            self.input.presses.cancel_ms = None;
+        }
         if let Some(overlay) = &mut self.overlay {
             let step = overlay.handle(key, usize::from(self.view.size.1));
             return self.step(step);
@@ -56,7 +63,11 @@ impl App {
             self.write(key);
             return;
         }
-        if self.asked(&key, now, last_key_ms) || self.menu_key(&key) || self.scroll_key(&key) {
+        if self.asked(&key, now, last_key_ms)
+            || self.menu_key(&key)
+            || self.find_key(&key)
+            || self.scroll_key(&key)
+        {
             return;
         }
         // Some keys have a meaning in the text first: a line break after a backslash, vim modes and commands.
@@ -203,7 +214,9 @@ impl App {
 
     /// Offers a key to the completion menu. Returns true if the key was handled.
     fn menu_key(&mut self, key: &KeyEvent) -> bool {
-        let Some(menu) = &mut self.menu else { return false };
+        let Some(menu) = self.menu.as_mut().filter(|menu| menu.has_choices()) else {
+            return false;
+        };
         match key.code {
             KeyCode::Up => menu.up(),
             KeyCode::Down => menu.down(),
@@ -250,7 +263,7 @@ impl App {
             .caches
             .commands
             .iter()
-            .find(|command| command.name == line.name);
+            .find(|command| command.name.eq_ignore_ascii_case(line.name));
         let optional = |command: &windlass_api::CommandInfo| {
             command.arguments.is_empty() || command.arguments.starts_with('[')
         };
@@ -274,7 +287,27 @@ impl App {
         true
     }
 
-    fn scroll_up(&mut self, rows: usize) {
+    /// Scrolls by the mouse wheel, which is reported in full screen only.
+    fn wheel(&mut self, kind: MouseEventKind) {
+        let code = match kind {
+            MouseEventKind::ScrollUp => KeyCode::Up,
+            MouseEventKind::ScrollDown => KeyCode::Down,
+            _ => return,
+        };
+        for _ in 0..WHEEL_ROWS {
+            match (&mut self.overlay, code) {
+                (Some(overlay), code) => {
+                    let key = KeyEvent::new(code, KeyModifiers::NONE);
+                    let step = overlay.handle(key, usize::from(self.view.size.1));
+                    self.step(step);
+                }
+                (None, KeyCode::Up) => self.scroll_up(1),
+                (None, _) => self.view.scroll = self.view.scroll.saturating_sub(1),
+            }
+        }
+    }
+
+    pub(super) fn scroll_up(&mut self, rows: usize) {
         self.view.scroll = self.view.scroll.saturating_add(rows);
         if let Older::Failed(_) = self.view.older {
             self.view.older = Older::Unread;
@@ -294,7 +327,7 @@ impl App {
             }
             KeyAction::Stop => self.stop(),
             KeyAction::Cancel => self.cancel(),
-            KeyAction::Leave if self.composer.is_empty() => self.effect(Effect::Leave),
+            KeyAction::Leave if self.composer.is_empty() => self.leave(self.input.keys.key(KeyAction::Leave)),
             KeyAction::Leave => drop(self.write(KeyEvent::new(KeyCode::Delete, KeyModifiers::NONE))),
             KeyAction::Mode => self.next_mode(),
             KeyAction::History => {
@@ -328,11 +361,23 @@ impl App {
         }
     }
 
+    /// Quits; while a turn runs, only if asked twice.
+    pub(super) fn leave(&mut self, how: String) {
+        let now = self.now();
+        let last = self.input.presses.leave_ms.replace(now);
+        let is_asked_twice = last.is_some_and(|last| now.saturating_sub(last) < LEAVE_MS);
+        if !self.session.is_busy || is_asked_twice {
+            return self.effect(Effect::Leave);
+        }
+        self.view.hint = Some(format!("a turn is running: {how} again stops it and quits"));
+    }
+
     /// Toggles the full-screen transcript with everything unfolded.
-    fn toggle_transcript(&mut self) {
+    pub(super) fn toggle_transcript(&mut self) {
         self.view.unfolded = !self.view.unfolded;
         self.view.is_full = self.view.unfolded || self.view.stays_full;
         self.view.scroll = 0;
+        self.view.find = None;
         self.transcript.forget_lines();
     }
 
@@ -493,39 +538,6 @@ impl App {
             Some(CompletionQuery::File(letters)) => self.offer_files(&letters),
             None => {}
         }
-    }
-
-    fn offer_commands(&mut self, line: &str) {
-        if line.contains(char::is_whitespace) {
-            return self.jobs.complete(&self.session.info.id, line);
-        }
-        let letters = line.trim_start_matches('/');
-        let found = best(letters, &self.caches.commands, |command| &command.name);
-        let choice = |command: &&windlass_api::CommandInfo| Choice {
-            insert: format!("/{} ", command.name),
-            label: format!("/{} {}", command.name, command.arguments)
-                .trim_end()
-                .to_owned(),
-            detail: command.help.clone(),
-        };
-        self.menu = Menu::new(found.iter().take(MOST).map(choice).collect());
-    }
-
-    fn offer_files(&mut self, letters: &str) {
-        let Some(files) = &self.caches.files else {
-            if !self.caches.is_reading_files {
-                self.caches.is_reading_files = true;
-                self.jobs.files(&self.session.info);
-            }
-            return;
-        };
-        let choice = |file: &&String| Choice {
-            insert: (*file).clone(),
-            label: crate::text::one_line(file),
-            detail: String::new(),
-        };
-        let found = best(letters, files, |file| file);
-        self.menu = Menu::new(found.iter().take(MOST).map(choice).collect());
     }
 
     /// Takes the text from the user's editor. On error, the draft stays unchanged; a command for which there is no

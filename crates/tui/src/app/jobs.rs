@@ -12,6 +12,7 @@ use windlass_api::{
 
 use super::Ports;
 use crate::desktop::Image;
+use crate::overlay::Subject;
 
 /// Number of entries read when a session is resumed.
 const OPENING: usize = 120;
@@ -40,7 +41,10 @@ pub(crate) enum Done {
     Opening(Result<Vec<Entry>, ClientError>),
     /// Entries before the given sequence number.
     Older(u64, Result<Vec<Entry>, ClientError>),
-    Files(Vec<String>),
+    /// Files below the session's folder, or the entries of another one.
+    Files(Option<String>, Vec<String>),
+    /// Completions of a command that a picker lists.
+    Choices(Subject, Vec<String>),
     Sessions(String, Result<Vec<SessionInfo>, ClientError>),
     SessionPreview(SessionId, Result<Vec<Entry>, ClientError>),
     Checkpoints(Result<Vec<Checkpoint>, ClientError>),
@@ -246,10 +250,20 @@ impl Jobs {
         self.start(async move { Done::Began(backend.begin(begin).await) });
     }
 
-    pub(crate) fn files(&self, of: &SessionInfo) {
+    /// Lists the files below the session's folder, or the entries of another folder as it was typed.
+    pub(crate) fn files(&self, of: &SessionInfo, outside: Option<String>) {
         let (desktop, place) = (Arc::clone(&self.ports.desktop), of.place.clone());
         self.start_of(Some(of.id.clone()), async move {
-            Done::Files(desktop.files(&place).await)
+            let files = desktop.files(&place, outside.as_deref()).await;
+            Done::Files(outside, files)
+        });
+    }
+
+    /// Lists the completions of a command for a picker.
+    pub(crate) fn choices(&self, session: &SessionId, subject: Subject, line: &'static str) {
+        let (backend, session) = (Arc::clone(&self.ports.backend), session.clone());
+        self.start_of(Some(session.clone()), async move {
+            Done::Choices(subject, backend.complete(&session, line).await)
         });
     }
 

@@ -72,7 +72,7 @@ async fn all_messages_are_listed() {
     stage.record(final_answer("ok")).await;
     stage.keys("/rewind <Enter><End>").await;
     let screen = stage.screen();
-    assert!(screen.contains("› m1\n"), "{screen}");
+    assert!(screen.contains("▸ m1\n"), "{screen}");
 }
 
 /// UI-2: a message of one session is not restored into another.
@@ -82,7 +82,7 @@ async fn what_was_said_stays_with_its_session() {
     stage.record(user("said before")).await;
     stage.record(final_answer("ok")).await;
     stage.keys("/rewind <Enter>").await;
-    assert!(stage.screen().contains("› said before"), "{}", stage.screen());
+    assert!(stage.screen().contains("▸ said before"), "{}", stage.screen());
     stage.keys("<Esc>/clear <Enter>").await;
     stage.calls();
     stage.keys("/rewind 1<Enter>").await;
@@ -111,7 +111,7 @@ async fn late_files_are_of_no_use() {
     stage.keys("@").await;
     let screen = stage.screen();
     assert!(
-        screen.contains("› README.md") && !screen.contains("late.rs"),
+        screen.contains("  README.md") && !screen.contains("late.rs"),
         "{screen}"
     );
 }
@@ -210,4 +210,51 @@ async fn what_was_looked_at_is_let_go() {
     }
     look_back(&mut stage).await;
     assert!(stage.calls().iter().any(|call| call.starts_with("tail")));
+}
+
+/// UI-2: a search in the whole conversation scrolls to the row that it finds; the mouse wheel scrolls, too.
+#[tokio::test]
+async fn the_conversation_is_searched() {
+    let mut stage = Stage::new(60, 16).await;
+    for number in 0..40 {
+        stage.hear(user(&format!("message {number} end"))).await;
+    }
+    stage.hear(final_answer("done")).await;
+    stage.keys("<C-o>").await;
+    assert!(stage.screen().contains("/ search"), "{}", stage.screen());
+    stage.keys("/message 7 <Enter>").await;
+    let screen = stage.screen();
+    assert!(
+        screen.contains("message 7 end") && !screen.contains("message 39"),
+        "{screen}"
+    );
+    stage.keys("n").await;
+    assert!(stage.screen().contains("no more matches"), "{}", stage.screen());
+    stage.keys("<Esc>x").await;
+    assert!(
+        stage.screen().contains("› x"),
+        "letters are written again: {}",
+        stage.screen()
+    );
+}
+
+/// UI-2: ctrl+c counts twice only without another key in between, and leaving a running turn takes two presses.
+#[tokio::test]
+async fn quitting_needs_the_same_key_twice() {
+    let mut stage = Stage::new(60, 16).await;
+    stage.keys("<C-c>a<C-c><C-c>").await;
+    assert!(!stage.has_left(), "the letter came between");
+    stage.keys("<C-c>").await;
+    assert!(stage.has_left());
+    let mut stage = Stage::new(60, 16).await;
+    stage.hear(user("work")).await;
+    stage.keys("<C-d>").await;
+    assert!(!stage.has_left());
+    assert!(
+        stage.screen().contains("ctrl+d again stops it and quits"),
+        "{}",
+        stage.screen()
+    );
+    stage.keys("<C-d>").await;
+    assert!(stage.has_left());
 }

@@ -284,7 +284,7 @@ impl Stage {
     /// Returns true if the bell rang since the last check.
     pub(crate) fn was_called(&mut self) -> bool {
         let effects = std::mem::take(&mut self.effects);
-        effects.iter().any(|effect| matches!(effect, Effect::Bell))
+        effects.iter().any(|effect| matches!(effect, Effect::Notify(_)))
     }
 
     /// Returns the cursor's row up to the cursor.

@@ -389,12 +389,12 @@ async fn late_completions_are_of_no_use() {
     stage.done(Done::Completions("/model ".to_owned(), lines(&["/model claude"])));
     assert!(!stage.screen().contains("claude"), "{}", stage.screen());
     stage.done(Done::Completions("/model g".to_owned(), lines(&["/model gpt"])));
-    assert!(stage.screen().contains("› /model gpt"), "{}", stage.screen());
+    assert!(stage.screen().contains("▸ /model gpt"), "{}", stage.screen());
     stage.done(Done::Completions(
         "/model g".to_owned(),
         lines(&["/model gemini"]),
     ));
-    assert!(stage.screen().contains("› /model gemini"), "{}", stage.screen());
+    assert!(stage.screen().contains("▸ /model gemini"), "{}", stage.screen());
     // Nor do they reopen a dismissed menu.
     stage.keys("<Esc>").await;
     stage.done(Done::Completions("/model g".to_owned(), lines(&["/model gpt"])));

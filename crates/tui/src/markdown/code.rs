@@ -75,6 +75,34 @@ fn indented(spans: &[Span<'_>], columns: usize) -> Vec<Line<'static>> {
     lines
 }
 
+/// Syntax highlighting of single lines outside a Markdown text.
+pub(crate) struct Highlighter {
+    language: String,
+    theme: Theme,
+    colouring: Colouring,
+}
+
+impl Highlighter {
+    pub(crate) fn new(language: &str, theme: Theme) -> Self {
+        Self {
+            language: language.to_owned(),
+            theme,
+            colouring: Colouring::new(language, theme),
+        }
+    }
+
+    /// Forgets the lines so far.
+    pub(crate) fn reset(&mut self) {
+        self.colouring = Colouring::new(&self.language, self.theme);
+    }
+
+    /// Returns the coloured line; `None` if the language is not known.
+    pub(crate) fn spans(&mut self, line: &str) -> Option<Vec<Span<'static>>> {
+        self.colouring.scanner.as_ref()?;
+        Some(self.colouring.line(line))
+    }
+}
+
 /// Highlighter for consecutive lines of one text: the meaning of a line depends on the lines before it.
 struct Colouring {
     scanner: Option<Scanner>,

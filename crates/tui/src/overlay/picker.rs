@@ -24,6 +24,10 @@ pub(crate) enum Subject {
     Providers,
     /// Sub-agents of the session.
     Agents,
+    /// Models to switch to.
+    Models,
+    /// Reasoning efforts.
+    Efforts,
 }
 
 impl Subject {
@@ -35,6 +39,8 @@ impl Subject {
             Self::Themes => "Theme",
             Self::Providers => "Set up a model",
             Self::Agents => "Agents of this session",
+            Self::Models => "Model from the next turn on",
+            Self::Efforts => "Reasoning effort from the next turn on",
         }
     }
 
@@ -46,7 +52,8 @@ impl Subject {
             }
             Self::Messages => "enter conversation and files · ctrl+f conversation only · esc back",
             Self::Agents => "enter attach · ctrl+s steer · ctrl+f stop · type to search · esc back",
-            Self::Themes | Self::Providers => "enter choose · type to search · esc back",
+            Self::Models => "enter choose · type to search, or /model NAME for any other · esc back",
+            Self::Themes | Self::Providers | Self::Efforts => "enter choose · type to search · esc back",
         }
     }
 
@@ -158,16 +165,28 @@ impl Picker {
             return vec![Line::styled(cut(text, columns), theme.style(Tone::Dim))];
         }
         let first = self.selected.saturating_sub(rows.saturating_sub(1));
+        let texts = found.iter().map(|row| width(&indented_line(&row.text)));
+        let details = found.iter().map(|row| width(&one_line(&row.detail)));
+        let room = columns
+            .saturating_sub(details.max().unwrap_or_default() + 4)
+            .max(columns / 2);
+        let column = texts.max().unwrap_or_default().min(room);
         let shown = found.iter().enumerate().skip(first).take(rows);
         let line = |(index, row): (usize, &&Row)| {
             let detail = one_line(&row.detail);
-            let room = columns.saturating_sub(4 + width(&detail)).max(columns / 2);
-            let text = cut(&one_line(&row.text), room);
-            let gap = columns.saturating_sub(2 + width(&text) + width(&detail)).max(2);
+            // Details stand in one column, as far left as the texts allow.
+            let text = cut(&indented_line(&row.text), column);
+            let gap = column.saturating_sub(width(&text)) + 2;
             menu::row(index == self.selected, text, gap, detail, theme, columns)
         };
         shown.map(line).collect()
     }
+}
+
+/// Sanitises a text for one line, and keeps its indent.
+fn indented_line(text: &str) -> String {
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    format!("{}{}", " ".repeat(indent), one_line(text))
 }
 
 impl Overlay for Picker {
@@ -241,7 +260,7 @@ impl Overlay for Picker {
         let mut lines = Vec::with_capacity(rows);
         let title = cut(self.subject.title(), columns);
         lines.push(Line::styled(title, theme.style(Tone::Heading)));
-        let search = format!("{} {}", theme.sign("⌕", "/"), plain(&self.words));
+        let search = format!("search: {}", plain(&self.words));
         let cursor = (width(&search), 1);
         lines.push(Line::raw(cut(&search, columns)));
         let room = rows.saturating_sub(3);

@@ -52,6 +52,7 @@ pub(crate) struct Card {
 
 struct Diff {
     text: String,
+    language: String,
     added: usize,
     removed: usize,
 }
@@ -126,7 +127,15 @@ impl Card {
         self.diff = diff_of(details).map(|diff| {
             let text = head(without_name(&diff), RESULT);
             let (added, removed) = diff::counts(&text);
-            Diff { text, added, removed }
+            let named = diff_of(details).unwrap_or_default();
+            let named = named.lines().find_map(|line| line.strip_prefix("+++ "));
+            let language = diff::language_of(named.unwrap_or_default()).to_owned();
+            Diff {
+                text,
+                language,
+                added,
+                removed,
+            }
         });
         let items = details.get("items").and_then(Value::as_array);
         for item in items.into_iter().flatten() {
@@ -178,8 +187,9 @@ impl Card {
         }
         if let Some(diff) = &self.diff {
             let most = if options.unfolded { usize::MAX } else { DIFF_ROWS };
-            let all = diff::render(
+            let all = diff::render_as(
                 &diff.text,
+                &diff.language,
                 options.columns.saturating_sub(2).max(1),
                 options.theme,
             );
@@ -219,7 +229,11 @@ impl Card {
             _ => {}
         }
         let room = options.columns.saturating_sub(2 + crate::text::width(&after));
-        let title = cut(&self.title, room);
+        let own = is_own_call(&self.call);
+        let shown = self.title.strip_prefix("bash ").filter(|_| own);
+        let title = cut(shown.unwrap_or(&self.title), room);
+        // A command that the user typed looks as it was typed.
+        let sign = if own { "! " } else { sign };
         let (name, rest) = match title.split_once(' ') {
             Some((name, rest)) => (name.to_owned(), format!(" {rest}")),
             None => (title, String::new()),

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use ratatui::text::{Line, Span};
+use windlass_core::text::count;
 
 use super::card::{Card, folded};
+use crate::header::Header;
 use crate::markdown::{self, StreamingMarkdown};
 use crate::text::{cut, one_line, plain, wrap};
 use crate::theme::{Theme, Tone};
@@ -89,6 +91,10 @@ pub(crate) enum Item {
     Note { tone: Tone, text: String },
     /// Output of a command.
     Told { text: String },
+    /// A command as it was typed.
+    Command { line: String },
+    /// Header of the conversation.
+    Header(Box<Header>),
 }
 
 impl Item {
@@ -116,7 +122,12 @@ impl Item {
         match self {
             Self::Call(card) => card.shorten(),
             Self::Thought { text, .. } => *text = first_line(text),
-            Self::User { .. } | Self::Answer { .. } | Self::Note { .. } | Self::Told { .. } => {}
+            Self::User { .. }
+            | Self::Answer { .. }
+            | Self::Note { .. }
+            | Self::Told { .. }
+            | Self::Command { .. }
+            | Self::Header(_) => {}
         }
     }
 
@@ -146,6 +157,16 @@ impl Item {
                 block(sign, text, theme.style(*tone), columns)
             }
             Self::Told { text } => preformatted(text, columns),
+            Self::Command { line } => {
+                let mark = theme.sign("› ", "> ");
+                block(
+                    mark,
+                    &cut(&one_line(line), SHORT_COLUMNS),
+                    theme.style(Tone::Dim),
+                    columns,
+                )
+            }
+            Self::Header(header) => header.lines(columns, theme),
         }
     }
 }
@@ -172,7 +193,7 @@ fn user(text: &str, images: &[String], options: RenderOptions) -> Vec<Line<'stat
         } else {
             ""
         };
-        let more = folded(&format!("… {} more lines{how}", left_out.len()), options);
+        let more = folded(&format!("… {}{how}", count(left_out.len(), "more line")), options);
         lines.splice(left_out, [more]);
     }
     for image in images {

@@ -11,15 +11,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 
-/// Bracketed paste, focus events, unambiguous keys.
-const ENTER: &[u8] = b"\x1b[?2004h\x1b[?1004h\x1b[>1u";
+/// Saves the title; bracketed paste, focus events, unambiguous keys.
+const ENTER: &[u8] = b"\x1b[22;2t\x1b[?2004h\x1b[?1004h\x1b[>1u";
 /// Pops the keyboard flags.
 const TAKE_OFF: &[u8] = b"\x1b[<1u";
 /// Leaves the alternate screen, which has its own keyboard flags.
 const LEAVE_FULL: &[u8] = b"\x1b[<1u\x1b[?1049l";
-/// Ends the frame and resets wrapping, mouse, focus, paste, keys, style and cursor.
+/// Ends the frame and resets wrapping, mouse, focus, paste, keys, style, cursor and title.
 const LEAVE: &[u8] =
-    b"\x1b[?2026l\x1b[?7h\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[<1u\x1b[m\x1b[?25h";
+    b"\x1b[?2026l\x1b[?7h\x1b[?1006l\x1b[?1003l\x1b[?1002l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[<1u\x1b[m\x1b[?25h\x1b[23;2t";
 
 /// Maximum wait for a terminal that does not read.
 const PATIENCE: Timespec = Timespec {
