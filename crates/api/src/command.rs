@@ -94,27 +94,31 @@ pub struct CommandLine<'a> {
     pub arguments: &'a str,
 }
 
-/// Parses a command line. A command starts with a slash and a whole word of lower-case letters, digits, `_`,
-/// `-` and `:`; `/etc/hosts is odd`, `//x` and a line that starts with a space are text.
+/// Parses a command line. A command starts with a slash and a whole word of letters, digits, `_`, `-` and `:`;
+/// `/etc/hosts is odd`, `//x` and a line that starts with a space are text. Case does not matter.
 pub fn command_line(input: &str) -> Option<CommandLine<'_>> {
     let line = input.strip_prefix('/')?;
     let (name, arguments) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let fits = |letter: char| {
-        letter.is_ascii_lowercase() || letter.is_ascii_digit() || matches!(letter, '_' | '-' | ':')
-    };
-    let begins = name.starts_with(|letter: char| letter.is_ascii_lowercase());
+    let fits = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | ':');
+    let begins = name.starts_with(|letter: char| letter.is_ascii_alphabetic());
     (begins && name.chars().all(fits)).then(|| CommandLine {
         name,
         arguments: arguments.trim(),
     })
 }
 
-/// Returns the command line of an input: a command unchanged, and text after a `!` as a shell command. `None`
-/// for input that goes to a model.
+/// Returns the command line of an input: a command unchanged, text after a `!` as a shell command, and a bare
+/// `exit` or `quit` as `/exit`. `None` for input that goes to a model.
 pub fn typed_command(input: &str) -> Option<Cow<'_, str>> {
     if let Some(command) = input.strip_prefix('!') {
         let line = format!("/shell {}", command.trim());
         return Some(Cow::Owned(line.trim_end().to_owned()));
+    }
+    if ["exit", "quit"]
+        .iter()
+        .any(|word| input.trim().eq_ignore_ascii_case(word))
+    {
+        return Some(Cow::Borrowed("/exit"));
     }
     command_line(input).map(|_| Cow::Borrowed(input))
 }
@@ -146,6 +150,10 @@ mod tests {
             ("!", Some("/shell")),
             (" !ls", None),
             ("hello!", None),
+            ("/Help", Some("/Help")),
+            ("exit", Some("/exit")),
+            ("Quit ", Some("/exit")),
+            ("exit the loop", None),
         ];
         for (input, expected) in cases {
             assert_eq!(typed_command(input).as_deref(), expected, "{input:?}");
@@ -167,7 +175,7 @@ mod tests {
             ("/", None),
             ("/ help", None),
             ("/2fast", None),
-            ("/Help", None),
+            ("/Help", Some(("Help", ""))),
             ("/help, please", None),
             ("help", None),
             ("", None),

@@ -188,15 +188,19 @@ fn replies() -> Vec<&'static str> {
                 window: 1000,
                 mode: "default".into(),
                 effort: "low".into(),
+                surroundings: FolderFacts::default(),
                 is_busy: true,
                 queue: vec![Arc::new(message())],
                 goal: Some("g".into()),
                 subgoal: None,
             } => {
                 "info": (info_json()), "provider": "p", "model": "m", "window": 1000, "mode": "default",
-                "effort": "low", "is_busy": true, "queue": [(message_json())], "goal": "g", "subgoal": null
+                "effort": "low",
+                "surroundings": {"branch": null, "instructions": []}, "is_busy": true, "queue": [(message_json())], "goal": "g", "subgoal": null
             },
         ]
+        FolderFacts: [FolderFacts { branch: Some("main".into()), instructions: vec!["AGENTS.md".into()] } =>
+            {"branch": "main", "instructions": ["AGENTS.md"]}]
         Wait: [Wait { on: WaitOn::Tool, what: "bash".into(), for_ms: 12, ends: "with the command".into() } =>
             {"on": "tool", "what": "bash", "for_ms": 12, "ends": "with the command"}]
         WaitOn: [

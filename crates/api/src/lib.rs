@@ -46,7 +46,7 @@ pub use self::command::{
 };
 pub use self::connection::{Connections, Offer};
 pub use self::goal::{GoalRequest, NoteKind, goal_note};
-pub use self::record::{Find, Overview, Presence, Records, Wait, WaitOn, user_messages};
+pub use self::record::{Find, FolderFacts, Overview, Presence, Records, Wait, WaitOn, user_messages};
 pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};
 pub use windlass_core::clock::Timestamp;
 pub use windlass_core::event::{

@@ -137,6 +137,9 @@ pub struct Overview {
     /// Reasoning effort of the next turn, as `/effort` takes it; empty if it is not known.
     #[serde(default)]
     pub effort: String,
+    /// Version control and instructions of the session's folder.
+    #[serde(default)]
+    pub surroundings: FolderFacts,
     /// True if a turn runs.
     pub is_busy: bool,
     /// Queued messages, next one first.
@@ -145,6 +148,15 @@ pub struct Overview {
     pub goal: Option<String>,
     /// Current subgoal, if known.
     pub subgoal: Option<String>,
+}
+
+/// The folder of a session, as far as a person wants to see it beside the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+pub struct FolderFacts {
+    /// Branch that is checked out, or the start of the commit; `None` outside a Git repository.
+    pub branch: Option<String>,
+    /// EXT-1: files with instructions that the model reads, the most general first.
+    pub instructions: Vec<String>,
 }
 
 /// Something that a turn waits for.

@@ -2,11 +2,18 @@
 
 mod acp;
 mod channel;
+pub(crate) mod code;
+mod compat;
 mod cron;
 mod export;
+mod hooks;
 mod kept;
 mod lab;
+mod mcp;
+mod mcp_client;
+mod memory;
 mod serve;
+mod skills;
 
 use std::path::PathBuf;
 
@@ -16,17 +23,25 @@ use windlass_core::permission::Mode;
 use self::acp::ACP_HELP;
 pub(crate) use self::acp::AcpOptions;
 pub(crate) use self::channel::{ChannelCommand, WebhookOptions};
+use self::code::{CODE_HELP, CodeCommand};
+pub(crate) use self::compat::{ColorChoice, GuideOptions, InputFormat, OutputFormat, OutputOptions};
 use self::cron::CRON_HELP;
 pub(crate) use self::cron::{CronAddOptions, CronCommand};
 pub(crate) use self::export::{ExportCommand, ExportOtelOptions, OtelFormat};
+pub(crate) use self::hooks::{HookTest, HooksCommand};
 use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
 pub(crate) use self::kept::{
     AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
     ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
 };
 pub(crate) use self::lab::{LabCommand, LabContextOptions, LabSummarizer};
+pub(crate) use self::mcp::{McpCommand, McpServeOptions};
+use self::mcp_client::MCP_HELP;
+pub(crate) use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
+pub(crate) use self::memory::{MEMORY_HELP, MemoryCommand};
 use self::serve::{ATTACH_HELP, SERVE_HELP, TOKEN_HELP};
 pub(crate) use self::serve::{AttachOptions, ServeOptions, TokenCommand, TokenScope};
+pub(crate) use self::skills::{PluginsCommand, SkillsCommand};
 use crate::exit::EXIT_CODES;
 use windlass_config::environment::Given;
 
@@ -51,6 +66,10 @@ pub(crate) struct Cli {
     #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) print: Option<String>,
 
+    /// The first message of the session
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+
     #[command(flatten)]
     pub(crate) front: FrontOptions,
 
@@ -65,7 +84,8 @@ pub(crate) struct Cli {
 const HELP: &str = "\
 Start an interactive session:
   windlass                     in this folder; Ctrl+C stops a turn, Ctrl+D quits
-  windlass --continue          resume the last session
+  windlass \"fix the test\"    with a first message
+  windlass --continue          resume the last session; --resume lets you choose one
   windlass --plain             plain line-by-line output
   printf 'first\\nsecond\\n' | windlass     each line is a message
 
@@ -86,7 +106,7 @@ pub(crate) enum Command {
         /// appended as context. Slash commands such as `/help` run without calling a model
         prompt: Vec<String>,
         #[command(flatten)]
-        options: ExecOptions,
+        options: Box<ExecOptions>,
     },
     /// Serve an editor over standard input and output: the Agent Client Protocol, for Zed, JetBrains, Neovim and Emacs
     #[command(after_help = ACP_HELP)]
@@ -98,6 +118,12 @@ pub(crate) enum Command {
     Sessions {
         #[command(subcommand)]
         command: SessionsCommand,
+    },
+    /// See, search, change and forget what is remembered across sessions; install the local model
+    #[command(after_help = MEMORY_HELP)]
+    Memory {
+        #[command(subcommand)]
+        command: MemoryCommand,
     },
     /// List agents that sessions started: state, turns, tokens, cost
     #[command(after_help = AGENTS_HELP)]
@@ -141,6 +167,12 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ExportCommand,
     },
+    /// Search the files and definitions of this folder, without a model
+    #[command(after_help = CODE_HELP)]
+    Code {
+        #[command(subcommand)]
+        command: CodeCommand,
+    },
     /// Compare context strategies on past sessions, without calling a model
     Lab {
         #[command(subcommand)]
@@ -156,6 +188,12 @@ pub(crate) enum Command {
     Channel {
         #[command(subcommand)]
         command: ChannelCommand,
+    },
+    /// Manage MCP servers, whose tools sessions use, or serve Windlass itself as one
+    #[command(after_help = MCP_HELP)]
+    Mcp {
+        #[command(subcommand)]
+        command: McpCommand,
     },
     /// Serve sessions to browsers, phones and programs over HTTP
     #[command(after_help = SERVE_HELP)]
@@ -185,10 +223,27 @@ pub(crate) enum Command {
         #[command(subcommand)]
         command: ToolsCommand,
     },
+    /// List, check and create skills: instructions for particular tasks
+    #[command(after_help = skills::SKILLS_HELP)]
+    Skills {
+        #[command(subcommand)]
+        command: SkillsCommand,
+    },
+    /// Add plugins, which bring skills, commands, agent types, hooks and MCP servers
+    #[command(after_help = skills::PLUGINS_HELP)]
+    Plugins {
+        #[command(subcommand)]
+        command: PluginsCommand,
+    },
     /// List the permission rules, and test them on calls
     Permissions {
         #[command(subcommand)]
         command: PermissionsCommand,
+    },
+    /// List your hooks and their last runs, and try them out
+    Hooks {
+        #[command(subcommand)]
+        command: HooksCommand,
     },
     /// Review a project's own settings and tools, and trust them
     #[command(after_help = TRUST_HELP)]
@@ -297,13 +352,11 @@ pub(crate) struct ExecOptions {
     #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
     pub(crate) cd: Option<PathBuf>,
 
-    /// Format of standard output: the answer, one JSON object, or one JSON event per line
-    #[arg(short = 'o', long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub(crate) output_format: OutputFormat,
+    #[command(flatten)]
+    pub(crate) output: OutputOptions,
 
-    /// JSON Schema file that the answer must match; the answer is then JSON
-    #[arg(long, value_name = "FILE")]
-    pub(crate) output_schema: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) guide: GuideOptions,
 
     /// Maximum number of model calls
     #[arg(long, visible_alias = "max-turns", value_name = "N")]
@@ -329,10 +382,6 @@ pub(crate) struct ExecOptions {
     /// Write every model request and reply to numbered files in this folder, without keys
     #[arg(long, value_name = "FOLDER")]
     pub(crate) debug_dump: Option<PathBuf>,
-
-    /// Print only errors on standard error
-    #[arg(short, long)]
-    pub(crate) quiet: bool,
 }
 
 /// The permission mode of a run.
@@ -345,6 +394,23 @@ pub(crate) struct ModeOptions {
     /// Permission mode by its name in Claude Code or Codex: default asks before every write
     #[arg(long, value_name = "MODE", conflicts_with = "mode", value_parser = Mode::from_permission_mode)]
     pub(crate) permission_mode: Option<Mode>,
+}
+
+impl ModeOptions {
+    /// Returns the settings that the flags stand for.
+    fn flags(&self, allow_home: bool) -> Vec<(&'static str, &'static str, String)> {
+        let mut flags = Vec::new();
+        if let Some(mode) = &self.mode {
+            flags.push(("security.mode", "--mode", mode.clone()));
+        }
+        if let Some(mode) = self.permission_mode {
+            flags.push(("security.mode", "--permission-mode", mode.name().to_owned()));
+        }
+        if allow_home {
+            flags.push(("security.allow_home", "--allow-home", "true".to_owned()));
+        }
+        flags
+    }
 }
 
 /// The end of a run. GOAL-3: a goal to work on over many turns.
@@ -392,20 +458,28 @@ pub(crate) struct FrontOptions {
 #[derive(Debug, Clone, Args, Default)]
 pub(crate) struct SessionOptions {
     /// Continue the most recent session in this folder
-    #[arg(long = "continue", conflicts_with_all = ["resume", "ephemeral"])]
+    #[arg(long = "continue", visible_alias = "last", conflicts_with = "ephemeral")]
     pub(crate) continue_last: bool,
 
-    /// Resume this session: its name, or the start of its id
-    #[arg(short, long, value_name = "SESSION", conflicts_with = "ephemeral")]
+    /// Resume this session: its name, or the start of its id; without either, choose from a list
+    #[arg(short, long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "", conflicts_with = "ephemeral")]
     pub(crate) resume: Option<String>,
 
     /// Continue in a copy, and leave the original session unchanged
-    #[arg(long)]
+    #[arg(long, visible_alias = "fork-session")]
     pub(crate) fork: bool,
 
     /// Do not save this session
-    #[arg(long)]
+    #[arg(long, alias = "no-session", alias = "no-session-persistence")]
     pub(crate) ephemeral: bool,
+
+    /// Id of the new session: a UUID
+    #[arg(long, value_name = "UUID")]
+    pub(crate) session_id: Option<String>,
+
+    /// Name of the new session, for `--resume`
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
 }
 
 #[derive(Debug, Clone, Args, Default)]
@@ -421,6 +495,10 @@ pub(crate) struct SettingsOptions {
     /// Read this settings file instead of the default one
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
+
+    /// Add the settings in `profiles/NAME.toml` beside your settings file
+    #[arg(long, value_name = "NAME")]
+    pub(crate) profile: Option<String>,
 
     /// Override a setting, as in `-c agent.max_iterations=50`; may be repeated
     #[arg(short = 'c', value_name = "KEY=VALUE")]
@@ -445,21 +523,11 @@ impl SettingsOptions {
             provider: self.provider.clone(),
             model: self.model.clone(),
             config: self.config.clone(),
+            profile: self.profile.clone(),
             set: self.set.clone(),
             flags,
         }
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum OutputFormat {
-    /// The answer
-    #[default]
-    Text,
-    /// One object at the end: answer, usage, cost
-    Json,
-    /// One event per line, as it happens
-    StreamJson,
 }
 
 #[derive(Debug, Args)]
@@ -588,7 +656,7 @@ pub(crate) struct ReplayOptions {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
-    /// Serve the simulated model on loopback: Anthropic Messages, OpenAI Chat Completions and Responses
+    /// Serve the simulated model on loopback: Anthropic Messages, OpenAI Chat Completions and Responses, Gemini
     Serve {
         /// A script of replies (YAML) [default: rules that answer simple requests]
         #[arg(long, value_name = "FILE")]

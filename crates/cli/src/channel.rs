@@ -13,7 +13,7 @@ use crate::args::{ChannelCommand, WebhookOptions};
 use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exit::Exit;
 use crate::observe::{WEBHOOK_SECRET, Wanted, webhook_secret};
-use crate::session_choice::{SessionChoice, SessionStore};
+use crate::session_choice::{NewSession, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::terminal::tell;
 use crate::wide_folder;
@@ -52,6 +52,7 @@ async fn webhook(options: &WebhookOptions) -> Result<Exit, Problem> {
         interactive: true,
         given,
         watch,
+        new: NewSession::default(),
     };
     let engine = Engine::start(&settings, &models, plan, keeper).await?;
     let listener = tokio::net::TcpListener::bind(options.listen)

@@ -35,7 +35,7 @@ pub(crate) async fn command(options: &ConnectOptions) -> Result<Exit, Problem> {
         return Ok(Exit::Ok);
     };
     let keeper = SessionStore::open(&SessionChoice::Latest)?;
-    let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
+    let remembered = ModelPreference::of_local(&settings, Arc::clone(&keeper.store) as _);
     let setup = ProviderSetup::new(Models::new(&settings, remembered)).asking(model);
     let offers = setup.offers();
     let offer = offers.iter().find(|offer| offer.name.eq_ignore_ascii_case(name));

@@ -8,7 +8,7 @@ use windlass_providers::Wire;
 use windlass_sim::{Brain, DEMO_FILES, demo_script};
 
 use crate::args::{DemoOptions, DemoWire, OutputFormat};
-use crate::exec::{Job, run};
+use crate::exec::{Extras, Job, run};
 use crate::exit::Exit;
 use crate::output::Style;
 use crate::session_choice::{SessionChoice, SessionStore};
@@ -56,6 +56,7 @@ pub(crate) async fn demo(options: &DemoOptions) -> Result<Exit, Problem> {
         fork: false,
         given: Given::default(),
         watch: Watch::default(),
+        extras: Extras::default(),
     };
     let result = run(
         &settings,

@@ -8,13 +8,18 @@ use windlass_providers::preset::presets;
 use crate::args::SettingsOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
-use crate::terminal::say;
+use crate::terminal::{plain, say};
 use windlass_config::Problem;
 use windlass_config::environment;
+use windlass_config::folders::Folders;
 use windlass_config::settings::Settings;
 use windlass_config::trust::{self, TrustState};
 use windlass_host::connect::Process;
 use windlass_host::connect::{KeysFile, SIM, choose};
+use windlass_host::extension::mcp::ConfiguredServers;
+use windlass_host::instructions::Instructions;
+use windlass_host::sandbox_access::SandboxAccess;
+use windlass_host::skill_sources::SkillSources;
 
 /// Prints the report. The exit code is 0 if a prompt could run now.
 pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<Exit, Problem> {
@@ -45,6 +50,7 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
     for warning in &settings.warnings {
         row("warning", warning);
     }
+    parts(&settings, &folders, &cwd);
     say!("\nKeys");
     for preset in presets().filter(|preset| !preset.key_variables.is_empty()) {
         let found = preset
@@ -74,11 +80,86 @@ pub(crate) async fn doctor(options: &SettingsOptions, offline: bool) -> Result<E
         }
         Err(problem) => row("keys file", &problem.message),
     }
+    hooks(&settings)?;
     say!("\nModel");
     let exit = model(&settings, offline).await;
+    servers(&settings, offline).await?;
     say!("\nThis machine");
     machine();
     Ok(exit)
+}
+
+/// MCP-1: starts every MCP server once.
+async fn servers(settings: &Settings, offline: bool) -> Result<(), Problem> {
+    let found = match ConfiguredServers::read(settings, &working_directory(None)?) {
+        Ok(found) => found,
+        Err(problem) => {
+            say!("\nMCP servers");
+            row("problem", &problem.message);
+            return Ok(());
+        }
+    };
+    if found.servers.is_empty() {
+        return Ok(());
+    }
+    say!("\nMCP servers");
+    for warning in &found.warnings {
+        row("warning", warning);
+    }
+    if offline {
+        row("servers", "not tried (--offline)");
+        return Ok(());
+    }
+    for (is_ready, line) in crate::mcp::check(&std::sync::Arc::new(settings.clone()), found.servers).await? {
+        row(
+            if is_ready { "server" } else { "problem" },
+            &crate::terminal::plain(&line),
+        );
+    }
+    Ok(())
+}
+
+/// Prints the instructions, skills and plugins of this folder, and the mistakes in them.
+fn parts(settings: &Settings, folders: &Folders, cwd: &std::path::Path) {
+    say!("\nInstructions and skills");
+    let access = SandboxAccess::new(&settings.security, cwd);
+    let denied = access
+        .as_ref()
+        .map(|access| access.denied().to_vec())
+        .unwrap_or_default();
+    match Instructions::new(folders, cwd, &denied) {
+        Ok(mut instructions) => {
+            let (_, notices) = instructions.refresh();
+            let names = instructions.names();
+            let text = if names.is_empty() {
+                "none".to_owned()
+            } else {
+                names.join(", ")
+            };
+            row("instructions", &plain(&text));
+            notices.iter().for_each(|notice| row("problem", &plain(notice)));
+        }
+        Err(error) => row("instructions", &error.to_string()),
+    }
+    let catalog = SkillSources::new(folders.clone(), cwd).read();
+    row("skills", &catalog.skills.len().to_string());
+    let problems = catalog.problems.iter();
+    problems.for_each(|problem| row("problem", &plain(&problem.to_string())));
+    let plugins = windlass_host::plugins::enabled(folders);
+    row("plugins", &format!("{} enabled", plugins.plugins.len()));
+}
+
+/// Prints what is wrong with the hooks, if there are any.
+fn hooks(settings: &Settings) -> Result<(), Problem> {
+    let (number, wrong) = crate::hooks::problems(settings)?;
+    if number > 0 || !wrong.is_empty() {
+        say!("\nHooks");
+        row("in effect", &number.to_string());
+    }
+    for problem in wrong {
+        row("problem", &plain(&problem));
+    }
+    Ok(())
 }
 
 async fn model(settings: &Settings, offline: bool) -> Exit {

@@ -11,7 +11,7 @@ use windlass_sandbox::process;
 use windlass_service::{ExchangeRecorder, Options, Service};
 
 use crate::observe::{RunObserver, Wanted};
-use crate::session_choice::{self, SessionChoice, SessionStore};
+use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind, environment};
@@ -79,6 +79,8 @@ pub(crate) struct Plan {
     pub(crate) given: Given,
     /// Observes the run.
     pub(crate) watch: Watch,
+    /// Id and name of a new session.
+    pub(crate) new: NewSession,
 }
 
 /// A service with a started session.
@@ -102,7 +104,7 @@ impl Engine {
         keeper: SessionStore,
     ) -> Result<Self, Problem> {
         let (begin, session, past) =
-            session_choice::begin(&*keeper.store, &plan.which, plan.fork, &plan.cwd).await?;
+            session_choice::begin(&*keeper.store, (&plan.which, &plan.new), plan.fork, &plan.cwd).await?;
         // A session that is resumed works in its own folder, wherever it is resumed from.
         let place = match &past {
             Some(info) if !plan.fork => PathBuf::from(&info.place),
@@ -173,6 +175,8 @@ pub(crate) fn service(
         watch: plan.watch,
         store: Some(Arc::clone(&keeper.store) as _),
         prefixes: Arc::default(),
+        indexes: Arc::default(),
+        memory: Arc::default(),
         agent: None,
     };
     let factory = Arc::new(LocalFactory::new(settings, models, spec));

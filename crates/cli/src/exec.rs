@@ -1,11 +1,12 @@
 //! `windlass exec`: runs one prompt non-interactively.
 
 mod command;
+mod given;
 mod goal;
 mod input;
 mod schema;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,48 +17,79 @@ use windlass_api::{
 };
 use windlass_service::Service;
 
-use self::input::read_prompt;
+pub(crate) use self::given::{flags, given};
+use self::input::{MessageLines, read_prompt};
 use self::schema::AnswerSchema;
-use crate::args::{ExecOptions, OutputFormat, SettingsOptions};
+use crate::args::{ExecOptions, InputFormat, OutputFormat, OutputOptions, SettingsOptions};
 use crate::asking;
 use crate::engine::{Engine, ModelRuntime, Plan, not_begun, working_directory};
 use crate::exit::Exit;
 use crate::observe::Wanted;
-use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, printer};
-use crate::session_choice::{self, SessionChoice, SessionStore};
+use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, json, millis_since, printer};
+use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::wide_folder;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
+use windlass_host::compat;
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
 use windlass_host::watch::Watch;
 
-/// Runs a prompt and prints its answer.
+/// Runs a prompt and prints its answer. A problem at the start is printed in the output format as well.
 pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
+    let begun = Instant::now();
+    match prepare(words, options).await {
+        Err(problem) if options.output.format() != OutputFormat::Text => {
+            let style = style(&options.output);
+            let result = RunResult::not_started(&problem, begun);
+            json::print(&result).map_or(Ok(Exit::BrokenPipe), |()| {
+                style.error(&problem.message);
+                Ok(result.exit)
+            })
+        }
+        ended => ended,
+    }
+}
+
+/// Returns the style that the options ask for.
+pub(crate) fn style(options: &OutputOptions) -> Style {
     let style = Style::detect(options.quiet, &environment::var);
+    style.with(options.verbose, options.color)
+}
+
+async fn prepare(words: &[String], options: &ExecOptions) -> Result<Exit, Problem> {
+    let style = style(&options.output);
     let (which, fork) = SessionChoice::of(&options.session)?;
+    let new = NewSession::of(&options.session)?;
     let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
-    let schema = options
-        .output_schema
-        .as_deref()
-        .map(AnswerSchema::read)
-        .transpose()?;
-    let settings = environment::settings(&options.settings.given_with(flags(options)), &cwd)?;
-    let settings = Arc::new(settings);
+    let which = session_choice::picked(&*keeper.store, which, &cwd, false).await?;
+    let schema = options.output.output_schema.as_deref();
+    let schema = schema.map(AnswerSchema::read).transpose()?;
+    let given = given(options, &cwd)?;
+    let settings = Arc::new(environment::settings(&given, &cwd)?);
     for warning in &settings.warnings {
         style.warn(warning);
     }
     wide_folder::check(&settings, &cwd, false)?;
     let request = goal::request(words, options)?;
+    let reads_lines = options.output.input_format == InputFormat::StreamJson;
     let prompt = match &request {
         Some(request) => request.line(),
+        None if reads_lines => String::new(),
         None => read_prompt(words, style).await?,
     };
-    let remembered = ModelPreference::of_exec(&settings, Arc::clone(&keeper.store) as _, &cwd);
+    let extras = Extras {
+        images: compat_images(options)?,
+        timeout: options.output.timeout,
+        last_message: options.output.output_last_message.clone(),
+        lines: reads_lines.then(|| MessageLines::of_stdin(words)),
+        new,
+    };
+    let remembered = ModelPreference::of_local(&settings, Arc::clone(&keeper.store) as _);
     let wanted = Wanted {
         dump: options.debug_dump.as_deref(),
         ..Wanted::default()
@@ -65,25 +97,33 @@ pub(crate) async fn exec(words: &[String], options: &ExecOptions) -> Result<Exit
     let runtime = ModelRuntime::new(&settings, &keeper, &which, remembered, wanted).await?;
     let ModelRuntime { models, watch } = runtime;
     // Piped input is data, so only a prompt on the command line can be a slash command.
-    let is_command = request.is_some() || command_line(&words.join(" ")).is_some();
+    let is_command = request.is_some() || (!reads_lines && command_line(&words.join(" ")).is_some());
     // A command may need no model; if it does, it connects later.
     if !is_command || request.is_some() {
         connect(&models, style).await?;
     }
+    let format = options.output.format();
     let job = Job {
         prompt,
         is_command,
         schema,
-        format: options.output_format,
+        format,
         require_done: options.goal.require_done,
         style,
-        interactive: options.output_format == OutputFormat::Text && asking::somebody_is_there(),
+        interactive: format == OutputFormat::Text && asking::somebody_is_there(),
         which,
         fork,
-        given: options.settings.given_with(flags(options)),
+        given,
         watch,
+        extras,
     };
     Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
+}
+
+/// Reads the images that go with the prompt.
+pub(crate) fn compat_images(options: &ExecOptions) -> Result<Vec<Part>, Problem> {
+    let paths = options.guide.image.iter();
+    paths.map(|path| compat::image(path)).collect()
 }
 
 /// Runs a slash command on a stored session: the given one, or the latest one in this folder. It runs in the
@@ -130,6 +170,7 @@ pub(crate) async fn kept(
         fork: false,
         given,
         watch: Watch::default(),
+        extras: Extras::default(),
     };
     let models = Models::new(&settings, None);
     Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
@@ -162,6 +203,22 @@ pub(crate) struct Job {
     pub(crate) given: Given,
     /// Observes the run.
     pub(crate) watch: Watch,
+    pub(crate) extras: Extras,
+}
+
+/// Options of a run that most runs do not use.
+#[derive(Default)]
+pub(crate) struct Extras {
+    /// Images sent with the prompt.
+    pub(crate) images: Vec<Part>,
+    /// Maximum duration of the run.
+    pub(crate) timeout: Option<Duration>,
+    /// File that gets the answer.
+    pub(crate) last_message: Option<PathBuf>,
+    /// Messages from standard input, instead of a prompt.
+    pub(crate) lines: Option<MessageLines>,
+    /// Id and name of a new session.
+    pub(crate) new: NewSession,
 }
 
 /// Runs a job to its end, including its output, and leaves no process behind.
@@ -169,7 +226,7 @@ pub(crate) async fn run(
     settings: &Arc<Settings>,
     models: &Models,
     cwd: PathBuf,
-    job: Job,
+    mut job: Job,
     keeper: SessionStore,
 ) -> Result<RunResult, Problem> {
     let begun = Instant::now();
@@ -181,6 +238,7 @@ pub(crate) async fn run(
         interactive: job.interactive,
         given: job.given.clone(),
         watch: job.watch.clone(),
+        new: std::mem::take(&mut job.extras.new),
     };
     let signals = Signals::begin();
     let engine = Engine::start(settings, models, plan, keeper).await?;
@@ -196,7 +254,13 @@ pub(crate) async fn run(
         heartbeat: tokio::time::interval(Duration::from_millis(120)),
         is_dirty: false,
         is_broken: false,
+        deadline: job
+            .extras
+            .timeout
+            .map(|limit| tokio::time::Instant::now() + limit),
+        is_late: false,
     };
+    let mut lines = job.extras.lines.take();
     let outcome = if job.is_command {
         let last = engine.past.as_ref().map_or(0, |past| past.last_seq);
         runner.command(&job, models, last).await
@@ -206,10 +270,12 @@ pub(crate) async fn run(
                 .note(&format!("resuming {}", session_choice::line(info)));
             runner.tell_queue(job.style).await;
         }
-        let said = vec![Part::text(job.prompt.clone())];
-        Ok(runner.work(&job, said).await)
+        match &mut lines {
+            Some(lines) => runner.messages(&job, lines).await,
+            None => Ok(runner.work(&job, vec![Part::text(job.prompt.clone())]).await),
+        }
     };
-    let ended = outcome.map(|outcome| runner.finish(outcome, begun));
+    let ended = outcome.map(|outcome| runner.finish(outcome, begun, job.extras.last_message.as_deref()));
     let only_looked = engine.past.is_none() && job.is_command;
     engine
         .stop(Some(&session).filter(|_| only_looked).as_slice())
@@ -231,11 +297,15 @@ struct Runner<'a> {
     is_dirty: bool,
     /// True if nobody reads the output any more.
     is_broken: bool,
+    /// End of the time that the run may take.
+    deadline: Option<tokio::time::Instant>,
+    /// True once that time is over.
+    is_late: bool,
 }
 
 impl Runner<'_> {
     /// Prints the result.
-    fn finish(&mut self, outcome: Outcome, begun: Instant) -> RunResult {
+    fn finish(&mut self, outcome: Outcome, begun: Instant, file: Option<&Path>) -> RunResult {
         let mut result = RunResult {
             session: self.went_to.as_ref().unwrap_or(&self.session).to_string(),
             exit: outcome.exit,
@@ -243,8 +313,16 @@ impl Runner<'_> {
             structured: outcome.structured,
             problem: outcome.problem,
             totals: self.totals.clone(),
-            duration_ms: u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX),
+            duration_ms: millis_since(begun),
         };
+        if let Some(file) = file {
+            let written = std::fs::write(file, result.answer.as_deref().unwrap_or_default());
+            if let (Err(error), None) = (written, &result.problem) {
+                result.exit = Exit::Failed;
+                let message = format!("--output-last-message {}: {error}", file.display());
+                result.problem = Outcome::failed(Exit::Failed, "output", message, None).problem;
+            }
+        }
         if self.printer.finish(&result).is_err() {
             result.exit = Exit::BrokenPipe;
         }
@@ -262,6 +340,7 @@ impl Runner<'_> {
 
     /// Runs the prompt, then checks the schema and `--require-done`.
     async fn work(&mut self, job: &Job, mut parts: Vec<Part>) -> Outcome {
+        parts.extend(job.extras.images.iter().cloned());
         if let Some(schema) = &job.schema {
             parts.push(Part::text(schema.instruction()));
         }
@@ -279,6 +358,21 @@ impl Runner<'_> {
             });
         }
         outcome
+    }
+
+    /// Sends each message of standard input when the turn before it has ended. The last result counts, unless a
+    /// turn failed.
+    async fn messages(&mut self, job: &Job, lines: &mut MessageLines) -> Result<Outcome, Problem> {
+        let mut last = None;
+        while let Some(parts) = lines.next(&self.signals).await? {
+            let outcome = self.work(job, parts).await;
+            let has_failed = outcome.exit != Exit::Ok;
+            last = Some(outcome);
+            if has_failed {
+                break;
+            }
+        }
+        last.ok_or_else(|| Problem::usage("there is no message on standard input"))
     }
 
     async fn turn(&mut self, parts: Vec<Part>) -> Outcome {
@@ -323,7 +417,10 @@ impl Runner<'_> {
                 ended_by_tool = name == "done" && !is_error;
             }
             if envelope.event.is_terminal() {
-                let outcome = Outcome::of(&envelope.event, self.signals.exit());
+                let outcome = match Outcome::of(&envelope.event, self.signals.exit()) {
+                    outcome if self.is_late && outcome.answer.is_none() => outcome.late(),
+                    outcome => outcome,
+                };
                 last = Some(Outcome {
                     exit: self.exit(outcome.exit),
                     done: ended_by_tool,
@@ -342,10 +439,15 @@ impl Runner<'_> {
 
     /// Returns the next event, after it was printed and any question in it was answered.
     async fn next(&mut self, events: &mut EventStream) -> Option<Envelope> {
+        let deadline = self.deadline.unwrap_or_else(tokio::time::Instant::now);
         let envelope = loop {
             tokio::select! {
                 biased;
                 () = self.signals.interrupted() => {
+                    self.client.cancel(&self.session).await;
+                }
+                () = tokio::time::sleep_until(deadline), if self.deadline.is_some() && !self.is_late => {
+                    self.is_late = true;
                     self.client.cancel(&self.session).await;
                 }
                 envelope = events.next() => break envelope?,
@@ -414,29 +516,4 @@ impl Runner<'_> {
             }
         }
     }
-}
-
-/// Returns the settings given by the options of a run.
-pub(crate) fn flags(options: &ExecOptions) -> Vec<(&'static str, &'static str, String)> {
-    let mut flags = Vec::new();
-    if let Some(iterations) = options.max_iterations {
-        flags.push(("agent.max_iterations", "--max-iterations", iterations.to_string()));
-    }
-    if let Some(mode) = &options.mode.mode {
-        flags.push(("security.mode", "--mode", mode.clone()));
-    }
-    if options.allow_home {
-        flags.push(("security.allow_home", "--allow-home", "true".to_owned()));
-    }
-    if let Some(mode) = options.mode.permission_mode {
-        flags.push(("security.mode", "--permission-mode", mode.name().to_owned()));
-    }
-    if options.goal.goal.is_some() {
-        flags.push(("agent.goal.autonomous_enabled", "--goal", "true".to_owned()));
-    }
-    // For a goal, it is the limit of all its turns.
-    if let Some(cost) = options.max_cost.filter(|_| options.goal.goal.is_none()) {
-        flags.push(("agent.max_cost_usd", "--max-cost", format!("{cost:?}")));
-    }
-    flags
 }

@@ -4,19 +4,19 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::Arc;
 
-use windlass_api::{Backend, Connections, SessionInfo};
+use windlass_api::{Backend, Client, Connections, OnBusy, Part, SessionInfo, Submission};
 use windlass_core::log::Preferences;
 use windlass_service::ModelSwitch;
 
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
 use crate::cron::{InSession, News};
-use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
-use crate::exec::flags;
+use crate::engine::{Engine, ModelRuntime, Plan, not_begun, working_directory};
+use crate::exec;
 use crate::exit::Exit;
 use crate::observe::Wanted;
 use crate::output::Style;
 use crate::repl::{self, Spoken};
-use crate::session_choice::{self, SessionChoice, SessionStore};
+use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
 use crate::terminal::tell_last;
 use crate::{asking, attach, terminal_ui, trust, wide_folder};
 use windlass_config::environment;
@@ -32,25 +32,27 @@ pub(crate) const NEWS: usize = 64;
 const NO_KEY: &str = "no API key found: using the simulated model. /connect sets up a real one";
 
 /// Runs an interactive session.
-pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> Result<Exit, Problem> {
+pub(crate) async fn interactive(
+    options: &ExecOptions,
+    front: &FrontOptions,
+    first: Option<String>,
+) -> Result<Exit, Problem> {
     check(options, front)?;
     repl::check_input()?;
     let is_plain = front.plain || environment::var("TERM").is_some_and(|term| term == "dumb");
-    let detected = Style::detect(options.quiet, &environment::var);
-    let style = Style {
-        color: detected.color && !is_plain,
-        spinner: detected.spinner && !is_plain,
-        ..detected
-    };
+    let style = style(options, is_plain);
     let (which, fork) = SessionChoice::of(&options.session)?;
+    let new = NewSession::of(&options.session)?;
+    let images = exec::compat_images(options)?;
     let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let is_somebody_there = asking::somebody_is_there();
+    let which = session_choice::picked(&*keeper.store, which, &cwd, is_somebody_there).await?;
     if let Some(held) = attach::holder(&keeper, &which, fork, &cwd).await? {
         let look = (style, is_plain, front.full_screen);
         return attach::to_own_server(&keeper, held, &options.settings, look).await;
     }
-    let given = options.settings.given_with(flags(options));
+    let given = exec::given(options, &cwd)?;
     // Invalid settings are reported below; they allow nothing.
     if let Ok(settings) = environment::settings(&given, &cwd) {
         wide_folder::check(&settings, &cwd, is_somebody_there)?;
@@ -58,10 +60,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
     if is_somebody_there {
         trust::offer(&environment::folders()?, &cwd);
     }
-    let wanted = Wanted {
-        dump: options.debug_dump.as_deref(),
-        ..Wanted::default()
-    };
+    let wanted = wanted(options);
     let Ready {
         settings,
         given,
@@ -79,6 +78,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         interactive: is_somebody_there,
         given,
         watch: lines.watch.clone(),
+        new,
     };
     let preferences: Arc<dyn Preferences> = Arc::clone(&keeper.store) as _;
     let store = Arc::clone(&keeper.store);
@@ -106,6 +106,7 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         is_somebody_there,
         keeps,
     };
+    begin_with(&engine, first, images).await?;
     let spoken = front_end(&scene, front.full_screen).await;
     if let Some(jobs) = jobs {
         jobs.stop().await;
@@ -116,6 +117,39 @@ pub(crate) async fn interactive(options: &ExecOptions, front: &FrontOptions) -> 
         tell_last(format!("Resume with: windlass --resume {}", spoken.session));
     }
     Ok(spoken.exit)
+}
+
+/// Returns the style of output; plain output has no colors and nothing that moves.
+fn style(options: &ExecOptions, is_plain: bool) -> Style {
+    let detected = exec::style(&options.output);
+    Style {
+        color: detected.color && !is_plain,
+        spinner: detected.spinner && !is_plain,
+        ..detected
+    }
+}
+
+/// Returns what the options ask to observe.
+fn wanted(options: &ExecOptions) -> Wanted<'_> {
+    Wanted {
+        dump: options.debug_dump.as_deref(),
+        ..Wanted::default()
+    }
+}
+
+/// Sends the message of the command line. The front end shows the turn that it finds.
+async fn begin_with(engine: &Engine, first: Option<String>, images: Vec<Part>) -> Result<(), Problem> {
+    let Some(first) = first else { return Ok(()) };
+    let mut parts = vec![Part::text(first)];
+    parts.extend(images);
+    let submission = Submission {
+        session: engine.session.id.clone(),
+        parts,
+        on_busy: OnBusy::Queue,
+        id: None,
+    };
+    let submitted = engine.backend.submit(submission).await;
+    submitted.map(drop).map_err(not_begun)
 }
 
 /// Stops an engine, and removes the sessions that were not used.
@@ -199,8 +233,8 @@ fn check(options: &ExecOptions, front: &FrontOptions) -> Result<(), Problem> {
         return Err(Problem::usage(text));
     }
     let flags = [
-        (options.output_format != OutputFormat::Text, "--output-format"),
-        (options.output_schema.is_some(), "--output-schema"),
+        (options.output.format() != OutputFormat::Text, "--output-format"),
+        (options.output.output_schema.is_some(), "--output-schema"),
         (options.goal.require_done, "--require-done"),
         (options.goal.goal.is_some(), "--goal"),
     ];
@@ -264,7 +298,7 @@ async fn models(
     wanted: Wanted<'_>,
 ) -> Result<(Arc<Settings>, ModelRuntime), Problem> {
     let settings = Arc::new(environment::settings(given, cwd)?);
-    let remembered = ModelPreference::of_terminal(&settings, Arc::clone(&keeper.store) as _, cwd);
+    let remembered = ModelPreference::of_local(&settings, Arc::clone(&keeper.store) as _);
     let lines = ModelRuntime::new(&settings, keeper, which, remembered, wanted).await?;
     Ok((settings, lines))
 }

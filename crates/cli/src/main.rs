@@ -10,6 +10,7 @@ mod args;
 mod asking;
 mod attach;
 mod channel;
+mod code;
 mod connect;
 mod cron;
 mod db;
@@ -21,11 +22,17 @@ mod engine;
 mod exec;
 mod exit;
 mod export;
+mod first_message;
+mod hooks;
 mod interactive;
 mod lab;
+mod mcp;
+mod mcp_serve;
+mod memory;
 mod observe;
 mod output;
 mod permissions;
+mod plugins;
 mod repl;
 mod replay;
 mod sandbox;
@@ -34,6 +41,7 @@ mod session_choice;
 mod sessions;
 mod signals;
 mod sim;
+mod skills;
 mod terminal;
 mod terminal_ui;
 mod tools;
@@ -46,7 +54,7 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command, ConfigCommand, PermissionsCommand, SettingsOptions, SimCommand};
+use crate::args::{Cli, Command, ConfigCommand, McpCommand, PermissionsCommand, SettingsOptions, SimCommand};
 use crate::exit::Exit;
 use crate::terminal::tell;
 use windlass_config::{Problem, ProblemKind};
@@ -96,8 +104,14 @@ async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
     let _ = windlass_sandbox::process::adopt_orphans();
     match (cli.command, cli.print) {
         (Some(command), _) => command_line(command).await,
-        (None, Some(prompt)) => exec::exec(&[prompt], &cli.exec).await,
-        (None, None) => interactive::interactive(&cli.exec, &cli.front).await,
+        (None, Some(prompt)) => {
+            // `-p` may stand before other options, with the prompt after them.
+            let first = (prompt != "-" || cli.prompt.is_empty()).then_some(prompt);
+            let words: Vec<String> = first.into_iter().chain(cli.prompt).collect();
+            exec::exec(&words, &cli.exec).await
+        }
+        (None, None) if cli.prompt.is_empty() => interactive::interactive(&cli.exec, &cli.front, None).await,
+        (None, None) => first_message::run(cli.prompt, &cli.exec, &cli.front).await,
     }
 }
 
@@ -105,6 +119,10 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
     match command {
         Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
         Command::Acp(options) => acp::acp(&options).await,
+        Command::Mcp { command } => match command {
+            McpCommand::Serve(options) => mcp_serve::serve(&options).await,
+            McpCommand::Client(command) => mcp::command(command).await,
+        },
         Command::Demo(options) => demo::demo(&options).await,
         Command::Connect(options) => connect::command(&options).await,
         Command::Doctor {
@@ -116,6 +134,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
             settings, offline, ..
         } => doctor::doctor(&settings, offline).await,
         Command::Sessions { command } => sessions::command(command).await,
+        Command::Memory { command } => memory::command(command).await,
         Command::Agents(options) => agents::command(options).await,
         Command::Checkpoint { command } => {
             let (line, session) = command.into_line();
@@ -142,10 +161,14 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Serve(options) => serve::serve(&options).await,
         Command::Attach(options) => attach::attach(&options).await,
         Command::Token { command } => serve::token(command).await,
+        Command::Code { command } => code::command(command),
         Command::Db { command } => db::command(&command),
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
+        Command::Skills { command } => skills::command(command),
+        Command::Plugins { command } => plugins::command(command).await,
         Command::Trust(options) => trust::command(&options),
+        Command::Hooks { command } => hooks::command(command).await,
         // Handled before the runtime was created.
         Command::Sandbox(_) => Ok(Exit::Ok),
         Command::Permissions { command } => match command {
@@ -219,7 +242,7 @@ fn manual(name: Option<&str>) -> Result<Exit, Problem> {
 }
 
 /// Prints a text. A reader that is gone is no error worth reporting.
-fn print_text(text: &str) -> Result<Exit, Problem> {
+pub(crate) fn print_text(text: &str) -> Result<Exit, Problem> {
     let mut out = std::io::stdout().lock();
     let end = if text.ends_with('\n') { "" } else { "\n" };
     match write!(out, "{text}{end}").and_then(|()| out.flush()) {

@@ -1,6 +1,6 @@
 //! Output of a run: the answer on standard output, everything else on standard error.
 
-mod json;
+pub(crate) mod json;
 mod outcome;
 mod plain;
 mod spinner;
@@ -8,6 +8,7 @@ mod stream_json;
 mod text;
 
 use std::io;
+use std::time::Instant;
 
 use windlass_api::{Envelope, Event, SessionEvent, Usage};
 
@@ -17,6 +18,7 @@ use self::{json::JsonPrinter, plain::PlainPrinter, stream_json::StreamJsonPrinte
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::terminal::{plain, tell};
+use windlass_config::{Problem, ProblemKind};
 
 /// Prints the events of a run.
 pub(crate) trait Printer: Send {
@@ -56,6 +58,37 @@ pub(crate) struct RunResult {
     pub(crate) problem: Option<Trouble>,
     pub(crate) totals: Totals,
     pub(crate) duration_ms: u64,
+}
+
+impl RunResult {
+    /// The result of a run that could not start.
+    pub(crate) fn not_started(problem: &Problem, begun: Instant) -> Self {
+        let kind = match problem.kind {
+            ProblemKind::Failed => "failed",
+            ProblemKind::Usage => "usage",
+            ProblemKind::Config => "config",
+            ProblemKind::Busy => "busy",
+            ProblemKind::Denied => "permission_denied",
+            ProblemKind::Provider => "provider",
+            ProblemKind::Store => "store",
+            ProblemKind::Interrupted | ProblemKind::BrokenPipe => "canceled",
+        };
+        let outcome = Outcome::failed(problem.kind.into(), kind, problem.message.clone(), None);
+        Self {
+            session: String::new(),
+            exit: outcome.exit,
+            answer: None,
+            structured: None,
+            problem: outcome.problem,
+            totals: Totals::default(),
+            duration_ms: millis_since(begun),
+        }
+    }
+}
+
+/// Returns the milliseconds since a moment.
+pub(crate) fn millis_since(begun: Instant) -> u64 {
+    u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
 /// A problem, described for the user.

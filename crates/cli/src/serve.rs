@@ -23,7 +23,7 @@ use crate::exec::flags;
 use crate::exit::Exit;
 use crate::interactive::{NEWS, Ready};
 use crate::observe::Wanted;
-use crate::session_choice::{SessionChoice, SessionStore};
+use crate::session_choice::{NewSession, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::terminal::{plain, say, tell, tell_warnings};
 
@@ -69,6 +69,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         interactive: true,
         given: given.clone(),
         watch: lines.watch.clone(),
+        new: NewSession::default(),
     };
     // No session has this id: each one gets an environment of its own.
     let none = SessionId::generate();

@@ -10,6 +10,7 @@ use windlass_core::log::{LogError, SessionQuery, Store};
 use windlass_service::{format, past};
 
 use crate::args::SessionOptions;
+use crate::terminal::tell;
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 
@@ -27,17 +28,68 @@ pub(crate) enum SessionChoice {
     Latest,
     /// The session with this name or id.
     Called(String),
+    /// The session that the user chooses from a list.
+    Picked,
+}
+
+/// Id and name of a new session.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NewSession {
+    id: Option<SessionId>,
+    name: Option<String>,
+}
+
+impl NewSession {
+    pub(crate) fn of(options: &SessionOptions) -> Result<Self, Problem> {
+        let resumes = options.resume.is_some() || options.continue_last;
+        let flag = match (&options.session_id, &options.name) {
+            (Some(_), _) => "--session-id",
+            _ => "--name",
+        };
+        let new = Self {
+            id: options
+                .session_id
+                .as_ref()
+                .map(|id| SessionId::from(id.to_lowercase())),
+            name: options.name.clone(),
+        };
+        if resumes && !options.fork && (new.id.is_some() || new.name.is_some()) {
+            return Err(Problem::usage(format!(
+                "{flag} is for a new session: add --fork to continue in a copy"
+            )));
+        }
+        if let Some(id) = new.id.as_ref().filter(|id| !id.is_uuid()) {
+            return Err(Problem::usage(format!(
+                "--session-id {id}: expected a UUID, as in 123e4567-e89b-42d3-a456-426614174000; --name takes any name"
+            )));
+        }
+        Ok(new)
+    }
+
+    fn label(&self) -> Label {
+        Label {
+            name: self.name.clone(),
+            ..Label::default()
+        }
+    }
 }
 
 impl SessionChoice {
     pub(crate) fn of(options: &SessionOptions) -> Result<(Self, bool), Problem> {
         let which = match &options.resume {
+            Some(called) if called.is_empty() && options.continue_last => Self::Latest,
+            Some(_) if options.continue_last => {
+                return Err(Problem::usage(
+                    "--continue and --resume name two sessions: use one of them",
+                ));
+            }
+            Some(called) if called.is_empty() => Self::Picked,
             Some(called) => Self::Called(called.clone()),
             None if options.continue_last => Self::Latest,
             None if options.ephemeral => Self::Ephemeral,
             None => Self::New,
         };
-        let goes_on = matches!(which, Self::Latest | Self::Called(_));
+        let goes_on = matches!(which, Self::Latest | Self::Called(_) | Self::Picked);
         if options.fork && !goes_on {
             return Err(Problem::usage(
                 "--fork copies a session: name it with --resume, or use the latest one with --continue",
@@ -100,18 +152,23 @@ fn clock() -> Arc<dyn Clock> {
 /// Returns how to start the session, its id, and the session that is resumed.
 pub(crate) async fn begin(
     store: &dyn Store,
-    which: &SessionChoice,
+    (which, wanted): (&SessionChoice, &NewSession),
     fork: bool,
     cwd: &Path,
 ) -> Result<(Begin, SessionId, Option<SessionInfo>), Problem> {
     let found = found(store, which, cwd).await?;
-    let new = SessionId::generate();
+    let new = wanted.id.clone().unwrap_or_else(SessionId::generate);
+    if wanted.id.is_some() && store.get(&new).await.map_err(problem)?.is_some() {
+        return Err(Problem::usage(format!(
+            "--session-id {new}: this session exists; --resume {new} continues it"
+        )));
+    }
     Ok(match found {
         None => {
             let begin = Begin::New {
                 id: Some(new.clone()),
                 place: cwd.display().to_string(),
-                label: Label::default(),
+                label: wanted.label(),
                 parent: None,
             };
             (begin, new, None)
@@ -136,10 +193,56 @@ pub(crate) async fn found(
     cwd: &Path,
 ) -> Result<Option<SessionInfo>, Problem> {
     Ok(match which {
-        SessionChoice::New | SessionChoice::Ephemeral => None,
+        SessionChoice::New | SessionChoice::Ephemeral | SessionChoice::Picked => None,
         SessionChoice::Latest => Some(latest(store, cwd).await?),
         SessionChoice::Called(called) => Some(find(store, called).await?),
     })
+}
+
+/// Replaces the choice from a list by the chosen session. `may_ask` is false where nobody can answer.
+pub(crate) async fn picked(
+    store: &dyn Store,
+    which: SessionChoice,
+    cwd: &Path,
+    may_ask: bool,
+) -> Result<SessionChoice, Problem> {
+    if which != SessionChoice::Picked {
+        return Ok(which);
+    }
+    let query = SessionQuery {
+        place: Some(cwd.display().to_string()),
+        used: true,
+        limit: MAX_SHOWN,
+        ..SessionQuery::default()
+    };
+    let found = store.list(&query).await.map_err(problem)?;
+    if found.is_empty() {
+        // The same error as for the latest one.
+        latest(store, cwd).await?;
+    }
+    if !may_ask {
+        let lines: Vec<String> = found.iter().map(line).collect();
+        return Err(Problem::usage(format!(
+            "--resume needs a session here: its name, or the start of its id. The latest ones in this folder:\n{}",
+            lines.join("\n")
+        )));
+    }
+    for (number, info) in (1..).zip(&found) {
+        tell!("{number:>3}  {}", crate::terminal::plain(&line(info)));
+    }
+    tell!("Number of the session to resume (Enter: 1, q: none):");
+    let mut answer = String::new();
+    std::io::stdin()
+        .read_line(&mut answer)
+        .map_err(|error| Problem::usage(error.to_string()))?;
+    let number = match answer.trim() {
+        "" if !answer.is_empty() => 1,
+        text => text.parse::<usize>().unwrap_or(0),
+    };
+    match number.checked_sub(1).and_then(|index| found.get(index)) {
+        Some(info) => Ok(SessionChoice::Called(info.id.to_string())),
+        None => Err(Problem::new(ProblemKind::Interrupted, "no session chosen")),
+    }
 }
 
 async fn latest(store: &dyn Store, cwd: &Path) -> Result<SessionInfo, Problem> {

@@ -4,7 +4,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 
 use windlass_core::clock::SystemClock;
-use windlass_tui::{KeyBindings, Looks, Palette, Start, Theme, Why};
+use windlass_tui::{KeyBindings, Looks, Notifications, Palette, Start, Surface, Theme, Why};
 
 use crate::desktop::Machine;
 use crate::exit::Exit;
@@ -89,7 +89,32 @@ async fn look(settings: &Settings, machine: &Machine, full_screen: bool) -> Resu
         vim,
         keys,
         reflows: reflows(&term),
+        surface: Surface {
+            home: environment::var("HOME"),
+            titles: screen.title.unwrap_or(true),
+            mouse: screen.mouse.unwrap_or(true),
+            notifications: notifications(screen.notify.as_deref().unwrap_or("auto"), &term),
+            no_color: !has_color,
+        },
     })
+}
+
+/// Returns the way to notify the user. Terminals ignore an unknown sequence, but the wrong one reaches nobody.
+fn notifications(chosen: &str, term: &str) -> Notifications {
+    let program = environment::var("TERM_PROGRAM").unwrap_or_default();
+    match chosen {
+        "off" => Notifications::Off,
+        "bell" => Notifications::Bell,
+        "osc9" => Notifications::Osc9,
+        "osc777" => Notifications::Osc777,
+        // A multiplexer keeps such sequences to itself.
+        _ if environment::var("TMUX").is_some() || term.starts_with("screen") => Notifications::Bell,
+        _ if term.starts_with("rxvt") || term.starts_with("foot") => Notifications::Osc777,
+        _ if ["iTerm.app", "WezTerm", "ghostty"].contains(&program.as_str()) || term == "xterm-kitty" => {
+            Notifications::Osc9
+        }
+        _ => Notifications::Bell,
+    }
 }
 
 /// Returns true if the terminal reflows lines when its width changes, as nearly all do.

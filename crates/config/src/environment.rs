@@ -20,6 +20,8 @@ pub struct Given {
     pub model: Option<String>,
     /// Settings file to read instead of the user's: `--config`.
     pub config: Option<PathBuf>,
+    /// Name of a file of further settings: `--profile`.
+    pub profile: Option<String>,
     /// `key=value` pairs: `-c`.
     pub set: Vec<String>,
     /// Settings that have a dedicated flag, as (key, flag, value).
@@ -84,8 +86,28 @@ pub fn settings(given: &Given, cwd: &Path) -> Result<Settings, Problem> {
             .collect(),
         overrides,
         user_file: given.config.clone(),
+        profile: profile(&folders, given.profile.as_deref())?,
     };
     load(&sources).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
+}
+
+/// Returns the file of a profile.
+fn profile(folders: &Folders, name: Option<&str>) -> Result<Option<PathBuf>, Problem> {
+    let Some(name) = name else { return Ok(None) };
+    let fits = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.');
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(fits) {
+        return Err(Problem::usage(format!(
+            "--profile {name}: a profile's name consists of letters, digits, `_`, `-` and `.`"
+        )));
+    }
+    let file = folders.profile_file(name);
+    if file.is_file() {
+        return Ok(Some(file));
+    }
+    Err(Problem::usage(format!(
+        "--profile {name}: there is no {}; it has the same keys as your settings file",
+        file.display()
+    )))
 }
 
 /// Returns all environment variables that are text.
@@ -100,6 +122,14 @@ pub fn vars() -> impl Iterator<Item = (String, String)> {
 /// When it no longer exists or cannot be read.
 pub fn current_dir() -> std::io::Result<PathBuf> {
     std::env::current_dir()
+}
+
+/// Returns the path of this program.
+///
+/// # Errors
+/// When the system does not know it.
+pub fn current_exe() -> std::io::Result<PathBuf> {
+    std::env::current_exe()
 }
 
 /// Returns the machine's clock.

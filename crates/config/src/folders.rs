@@ -24,11 +24,40 @@ const COMMANDS_FOLDER: &str = "commands";
 /// Name of the folder with agent types, in the user's folder and in a project's.
 const AGENTS_FOLDER: &str = "agents";
 
+/// Name of the folder with skills, in the user's folder and in a project's.
+const SKILLS_FOLDER: &str = "skills";
+
 /// Name of the folder in a project that belongs to Windlass.
 const PROJECT_FOLDER: &str = ".windlass";
 
+/// Name of the file with hooks, in the user's folder and in a project's.
+const HOOKS_FILE: &str = "hooks.json";
+
+/// HOOK-1: files of other agents with hooks, below the root of a project.
+pub const FOREIGN_HOOKS: [&str; 3] = [
+    ".claude/settings.json",
+    ".claude/settings.local.json",
+    ".codex/hooks.json",
+];
+
+/// Maximum size of a file of another agent.
+const MAX_FOREIGN: u64 = 1 << 20;
+
 /// Names read from a project's folder. The presence of any of them makes a folder a project.
-const PROJECT_FILES: [&str; 4] = [CONFIG_FILE, TOOLS_FILE, COMMANDS_FOLDER, AGENTS_FOLDER];
+const PROJECT_FILES: [&str; 6] = [
+    CONFIG_FILE,
+    TOOLS_FILE,
+    COMMANDS_FOLDER,
+    AGENTS_FOLDER,
+    SKILLS_FOLDER,
+    HOOKS_FILE,
+];
+
+/// Name of the file with MCP servers at a project's root, which other agents read, too.
+const PROJECT_SERVERS: &str = ".mcp.json";
+
+/// Name of the user's file with MCP servers.
+const SERVERS_FILE: &str = "mcp.json";
 
 /// Returns true if a folder is the root of a repository, also of a worktree or a submodule. The empty `.git` that a
 /// sandbox keeps where there is no repository does not count.
@@ -65,6 +94,8 @@ pub struct Folders {
     pub state: PathBuf,
     /// Data that can be regenerated.
     pub cache: PathBuf,
+    /// The user's home, where other programs keep their files.
+    pub home: Option<PathBuf>,
 }
 
 /// Reason why the folders are unknown.
@@ -82,7 +113,8 @@ impl Folders {
         let set = |name: &str| env(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         if let Some(home) = set("WINDLASS_HOME") {
             return if home.is_absolute() {
-                Ok(Self::below(&home))
+                let own = set("HOME").filter(|home| home.is_absolute());
+                Ok(Self::below(&home, own))
             } else {
                 Err(FoldersError::RelativeHome)
             };
@@ -99,21 +131,29 @@ impl Folders {
             data: folder("XDG_DATA_HOME", ".local/share")?,
             state: folder("XDG_STATE_HOME", ".local/state")?,
             cache: folder("XDG_CACHE_HOME", ".cache")?,
+            home: home.clone(),
         })
     }
 
-    fn below(home: &Path) -> Self {
+    fn below(home: &Path, own: Option<PathBuf>) -> Self {
         Self {
             config: home.join("config"),
             data: home.join("data"),
             state: home.join("state"),
             cache: home.join("cache"),
+            home: own,
         }
     }
 
     /// Path of the user's settings file, which need not exist.
     pub fn user_file(&self) -> PathBuf {
         self.config.join(CONFIG_FILE)
+    }
+
+    /// Returns the path of a profile: settings that `--profile` adds to the user's.
+    pub fn profile_file(&self, name: &str) -> PathBuf {
+        let beside = self.user_file();
+        beside.with_file_name("profiles").join(format!("{name}.toml"))
     }
 
     /// Path of the user's key file, which need not exist.
@@ -124,6 +164,16 @@ impl Folders {
     /// Path of the user's tools file, which need not exist.
     pub fn user_tools(&self) -> PathBuf {
         self.config.join(TOOLS_FILE)
+    }
+
+    /// Path of the user's hooks, which need not exist.
+    pub fn user_hooks(&self) -> PathBuf {
+        self.config.join(HOOKS_FILE)
+    }
+
+    /// Path of the record of hook runs, which need not exist.
+    pub fn hook_runs(&self) -> PathBuf {
+        self.state.join("hook-runs.jsonl")
     }
 
     /// Path of the user's scheduled jobs, which need not exist.
@@ -149,6 +199,21 @@ impl Folders {
         self.state.with_file_name(name)
     }
 
+    /// Path of the user's MCP servers, which need not exist.
+    pub fn servers_file(&self) -> PathBuf {
+        self.config.join(SERVERS_FILE)
+    }
+
+    /// Path of the tokens for MCP servers, which need not exist.
+    pub fn server_tokens(&self) -> PathBuf {
+        self.data.join("mcp-tokens.json")
+    }
+
+    /// Folder with the private home folders of MCP servers.
+    pub fn server_homes(&self) -> PathBuf {
+        self.cache.join("mcp")
+    }
+
     /// Path of the list of trusted folders, which need not exist.
     pub fn trust_file(&self) -> PathBuf {
         self.data.join("trust.json")
@@ -168,6 +233,7 @@ impl Folders {
             self.keys_file(),
             self.user_tools(),
             self.user_commands(),
+            self.user_hooks(),
             self.data.clone(),
             self.data.join("windlass.db"),
             self.trust_file(),
@@ -189,15 +255,40 @@ impl Folders {
         self.data.join("checkpoints")
     }
 
+    /// MEM-7: file of the local embedding model.
+    pub fn embedding_model(&self) -> PathBuf {
+        self.data.join("models").join("minilm-l6-v2.bin")
+    }
+
     /// Folder with what no other program may see and nobody keeps: the databases of ephemeral sessions, and texts
     /// in an editor.
     pub fn ephemeral(&self) -> PathBuf {
         self.state.join("ephemeral")
     }
 
+    /// Folder with the code indexes of workspaces.
+    pub fn code_indexes(&self) -> PathBuf {
+        self.state.join("code")
+    }
+
     /// Folder with the long outputs of all sessions, in one subfolder per session.
     pub fn outputs(&self) -> PathBuf {
         self.state.join("outputs")
+    }
+
+    /// Path of the user's own skills.
+    pub fn user_skills(&self) -> PathBuf {
+        self.config.join(SKILLS_FOLDER)
+    }
+
+    /// Path of the files of installed plugins.
+    pub fn plugins(&self) -> PathBuf {
+        self.data.join("plugins")
+    }
+
+    /// Path of the list of installed plugins.
+    pub fn plugins_file(&self) -> PathBuf {
+        self.data.join("plugins.json")
     }
 
     /// Finds the project around `cwd`: the nearest one, never from outside the repository.
@@ -207,6 +298,11 @@ impl Folders {
                 root: folder.to_owned(),
             };
             if project.has_files() && !self.is_ours(&project.folder()) {
+                return Some(project);
+            }
+            // In the user's home these files are the user's own.
+            let is_home = self.home.as_ref().is_some_and(|home| same_place(home, folder));
+            if !is_home && project.has_foreign_hooks() {
                 return Some(project);
             }
             // A file named `.git` marks a worktree or a submodule, and is a boundary as well.
@@ -264,7 +360,38 @@ impl Project {
         self.folder().join(AGENTS_FOLDER)
     }
 
+    /// Path of the project's hooks, which need not exist.
+    pub fn hooks_file(&self) -> PathBuf {
+        self.folder().join(HOOKS_FILE)
+    }
+
+    /// Returns true if a file of another agent in the project has hooks.
+    fn has_foreign_hooks(&self) -> bool {
+        FOREIGN_HOOKS.iter().any(|name| {
+            let path = self.root.join(name);
+            let is_small = path
+                .metadata()
+                .is_ok_and(|found| found.is_file() && found.len() <= MAX_FOREIGN);
+            // The file may be invalid, which its user wants to know.
+            is_small && std::fs::read_to_string(path).is_ok_and(|text| text.contains("\"hooks\""))
+        })
+    }
+
+    /// Path of the project's MCP servers, which need not exist.
+    pub fn servers_file(&self) -> PathBuf {
+        self.root.join(PROJECT_SERVERS)
+    }
+
+    /// Returns true if the project has a file with MCP servers, or a link in its place.
+    pub fn has_servers(&self) -> bool {
+        let found = self.servers_file().symlink_metadata();
+        found.is_ok_and(|found| !found.is_dir())
+    }
+
     fn has_files(&self) -> bool {
+        if self.has_servers() {
+            return true;
+        }
         let folder = self.folder();
         // A dangling link counts: it may have a target tomorrow.
         let has = |name: &&str| folder.join(name).symlink_metadata().is_ok();

@@ -4,7 +4,12 @@ use super::*;
 
 fn resolve(variables: &[(&str, &str)]) -> Result<Folders, FoldersError> {
     let find = |name: &str| variables.iter().find(|(key, _)| *key == name);
-    Folders::resolve(&|name| find(name).map(|(_, value)| (*value).to_owned()))
+    let found = Folders::resolve(&|name| find(name).map(|(_, value)| (*value).to_owned()));
+    // These tests are about our own folders.
+    found.map(|folders| Folders {
+        home: None,
+        ..folders
+    })
 }
 
 fn folders(config: &str, data: &str, state: &str, cache: &str) -> Result<Folders, FoldersError> {
@@ -14,6 +19,7 @@ fn folders(config: &str, data: &str, state: &str, cache: &str) -> Result<Folders
         data: path(data),
         state: path(state),
         cache: path(cache),
+        home: None,
     })
 }
 
@@ -67,7 +73,7 @@ fn the_project_file_is_the_nearest_inside_the_repository() {
         std::fs::write(&file, "").unwrap();
         file
     };
-    let folders = Folders::below(&root.path().join("home"));
+    let folders = Folders::below(&root.path().join("home"), None);
     let find = |cwd: &str| {
         std::fs::create_dir_all(root.path().join(cwd)).unwrap();
         folders.project_file(&root.path().join(cwd))
@@ -88,7 +94,7 @@ fn the_project_file_is_the_nearest_inside_the_repository() {
 #[test]
 fn tools_alone_make_a_project() {
     let root = tempfile::tempdir().unwrap();
-    let folders = Folders::below(&root.path().join("home/.windlass"));
+    let folders = Folders::below(&root.path().join("home/.windlass"), None);
     let repo = root.path().join("home/repo");
     std::fs::create_dir_all(repo.join(".windlass")).unwrap();
     std::fs::create_dir_all(root.path().join("home/.windlass/config")).unwrap();
@@ -112,7 +118,7 @@ fn the_users_own_folder_is_no_project() {
     std::fs::create_dir_all(&own).unwrap();
     std::fs::write(own.join("config.toml"), "").unwrap();
     std::fs::write(root.path().join(".git"), "").unwrap();
-    let elsewhere = Folders::below(&root.path().join("home"));
+    let elsewhere = Folders::below(&root.path().join("home"), None);
     assert_eq!(elsewhere.project_file(root.path()), Some(own.join("config.toml")));
     let same = Folders {
         config: own,

@@ -18,3 +18,11 @@ pub mod settings;
 pub mod trust;
 
 pub use self::problem::{Problem, ProblemKind};
+
+/// Reads a TOML text as a JSON value, for files of other programs.
+///
+/// # Errors
+/// If it is not valid TOML, with the place and the reason.
+pub fn toml_value(text: &str) -> Result<serde_json::Value, String> {
+    toml_edit::de::from_str(text).map_err(|error: toml_edit::de::Error| error.to_string())
+}

@@ -43,8 +43,9 @@ pub use self::reference::{explain, reference_markdown};
 pub use self::schema::schema;
 pub use self::show::show;
 pub use self::typed::{
-    AgentSettings, AutonomySettings, ChildSettings, ContextSettings, KeyCommand, ModelEntry, NetworkAccess,
-    ProviderEntry, RetrySettings, SecuritySettings, TimeoutSettings, ToolSettings,
+    AgentSettings, AutonomySettings, ChildSettings, CodeSettings, ContextSettings, EmbeddingSource,
+    KeyCommand, McpSettings, MemorySettings, ModelEntry, NetworkAccess, ProviderEntry, RetrySettings,
+    SearchEngine, SecuritySettings, TimeoutSettings, ToolSettings, WebSearchSettings,
 };
 pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};
@@ -64,6 +65,8 @@ pub struct Sources<'a> {
     pub overrides: Vec<Override>,
     /// Settings file to read instead of the user's; it must exist: `--config`.
     pub user_file: Option<PathBuf>,
+    /// File of further settings, over the user's and the project's: `--profile`.
+    pub profile: Option<PathBuf>,
 }
 
 /// A setting from the command line.
@@ -130,6 +133,9 @@ pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
     };
     if let Some(project) = sources.folders.project(sources.cwd) {
         read_project(sources.folders, &project, &user_file, &mut layers);
+    }
+    if let Some(profile) = &sources.profile {
+        file::read_named(profile, &mut layers);
     }
     environment::read(sources, &mut layers);
     environment::read_overrides(&sources.overrides, &mut layers);

@@ -6,6 +6,7 @@
 //! checked, so that nothing can change between the check and the use.
 
 mod content;
+mod hooks;
 mod store;
 
 pub use self::content::{Covered, FOREIGN_AGENTS, Snapshot};
@@ -54,7 +55,12 @@ impl TrustState {
             Self::Unfit(why) => format!("because this folder cannot be trusted as it is now: {why}"),
             Self::Unknown(why) => format!("because nothing is trusted: {why}"),
         };
-        Some(format!("{}: not in effect, {why}", project.folder().display()))
+        let own = match project.folder().exists() {
+            true => project.folder(),
+            false if project.has_servers() => project.servers_file(),
+            false => project.root.clone(),
+        };
+        Some(format!("{}: not in effect, {why}", own.display()))
     }
 }
 

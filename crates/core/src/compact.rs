@@ -206,6 +206,7 @@ pub async fn compact(
     }
     let (instructions, warnings) = deps.hooks.before_compact(&**deps.clock, history).await;
     warn(deps.events, warnings).await;
+    let instructions = instructions.map_err(|reason| format!("a hook blocked it: {reason}"))?;
     let job = Job {
         history,
         provider: deps.provider,

@@ -94,6 +94,11 @@ pub trait TurnHook: Send + Sync {
     async fn turn_ended(&self, _end: &TurnEnd<'_>) -> Vec<Event> {
         Vec::new()
     }
+
+    /// Takes warnings for the user that arose since the last call. Asked for after each of the other methods.
+    fn take_warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Answer of [`TurnHook::before_turn`].
@@ -175,6 +180,8 @@ pub enum CallAction {
 pub enum PermissionAction {
     /// Ask the user, unless another hook answers.
     AskUser,
+    /// Ask the user for this reason, whatever other hooks answer.
+    Ask(String),
     /// Allow the call in the user's place.
     Allow,
     /// Deny the call in the user's place; the model reads the reason.
@@ -193,6 +200,14 @@ pub struct AdmittedCall {
 /// Follows compactions.
 #[async_trait]
 pub trait CompactionHook: Send + Sync {
+    /// The conversation is about to be compacted, if all hooks agree.
+    ///
+    /// # Errors
+    /// Fails with the reason why it must not be.
+    async fn may_compact(&self) -> Result<(), String> {
+        Ok(())
+    }
+
     /// The conversation is about to be compacted. Returns instructions for the summary.
     async fn before_compact(&self, _history: &[Arc<Message>]) -> Option<String> {
         None

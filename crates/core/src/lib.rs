@@ -77,3 +77,4 @@ pub mod text;
 pub mod tokens;
 pub mod tool;
 pub mod turn;
+pub mod words;

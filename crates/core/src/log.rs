@@ -7,7 +7,7 @@
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
 //! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents,
 //! [`GoalRegistry`] lists the goals they work on, [`Slots`] and [`Deliveries`] belong to scheduled jobs, [`Blobs`]
-//! and [`Preferences`] store the rest, [`MessagePlaces`] finds messages, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
+//! and [`Preferences`] store the rest, [`MemoryStore`] keeps memory across sessions, [`MessagePlaces`] finds messages, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
 
 mod agents;
 mod blob;
@@ -15,6 +15,7 @@ mod exchange;
 mod goal;
 mod history;
 mod key;
+mod memory;
 pub mod recall;
 mod recover;
 mod running;
@@ -34,6 +35,11 @@ pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer
 pub use self::goal::{GoalInfo, GoalRegistry, Verification};
 pub use self::history::{History, counting};
 pub use self::key::{SessionKey, SessionKeyError};
+pub use self::memory::{
+    MemoryChange, MemoryIndex, MemoryKind, MemoryLedger, MemoryMiss, MemoryPostings, MemoryQuery,
+    MemorySource, MemoryStats, MemoryStore, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread,
+    WordPostings,
+};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::running::ended_commands;
 pub use self::session::{
@@ -299,6 +305,7 @@ pub trait Store:
     + Exchanges
     + Slots
     + Deliveries
+    + MemoryStore
     + Lifecycle
 {
 }
@@ -315,6 +322,7 @@ impl<
         + Exchanges
         + Slots
         + Deliveries
+        + MemoryStore
         + Lifecycle,
 > Store for T
 {

@@ -95,6 +95,13 @@ impl Proposal {
         self.subjects.iter().filter(|subject| subject.is_part())
     }
 
+    /// Returns true if the call gets something from a host, by an address of the model's choice.
+    pub fn reads_host(&self) -> bool {
+        self.subjects
+            .iter()
+            .any(|subject| matches!(subject, Subject::Host(_)))
+    }
+
     /// Returns true if the call changes files and does nothing else.
     pub fn edits_files(&self) -> bool {
         !self.subjects.is_empty()

@@ -104,7 +104,11 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
                 warn(&*ports.events, warnings).await;
                 turn.consulted(verdict);
             }
-            Action::Ask(ask) => turn.answered(reply(config, ports, &mut context, turn.history(), ask).await),
+            Action::Ask(ask) => {
+                let answer = reply(config, ports, &mut context, turn.history(), ask).await;
+                turn.billed_to(ports.provider.name(), ports.provider.model());
+                turn.answered(answer);
+            }
             Action::Call(calls) => turn.settled(dispatch(&Calls::new(config, ports), calls).await),
             Action::Shrink(shrink) => {
                 let smaller = compact(
@@ -117,7 +121,10 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
                 turn.shrunk(smaller);
             }
             Action::Review(answer) => {
-                let (prompt, warnings) = config.hooks.before_answer(&*ports.clock, &answer).await;
+                let (prompt, warnings) = config
+                    .hooks
+                    .before_answer(&*ports.clock, &ports.cancel, &answer)
+                    .await;
                 warn(&*ports.events, warnings).await;
                 turn.reviewed(prompt);
             }
@@ -137,7 +144,10 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
 /// [`TurnHook::before_turn`]: crate::hook::TurnHook::before_turn
 /// [`TurnHook::turn_ended`]: crate::hook::TurnHook::turn_ended
 pub async fn run_with_hooks(mut input: TurnInput, config: &Config, ports: &Ports) -> TurnReport {
-    let (action, warnings) = config.hooks.before_turn(&*ports.clock, &input.history).await;
+    let (action, warnings) = config
+        .hooks
+        .before_turn(&*ports.clock, &ports.cancel, &input.history)
+        .await;
     let mut news: Vec<Event> = warnings
         .into_iter()
         .map(|message| Event::Warning { message })

@@ -91,7 +91,7 @@ pub struct Turn {
     session: SessionId,
     history: Vec<Arc<Message>>,
     limits: Limits,
-    price: Option<Price>,
+    payee: Payee,
     state: State,
     iteration: u32,
     streaks: Streaks,
@@ -100,6 +100,14 @@ pub struct Turn {
     spent: Spent,
     news: Vec<Event>,
     now: Timestamp,
+}
+
+/// The model that calls are booked for.
+#[derive(Debug)]
+struct Payee {
+    provider: String,
+    model: String,
+    price: Option<Price>,
 }
 
 /// Counters of events that may happen only a limited number of times in a row.
@@ -158,7 +166,11 @@ impl Turn {
             session: input.session,
             history: input.history,
             limits: input.limits,
-            price: input.price,
+            payee: Payee {
+                provider: input.provider.clone(),
+                model: input.model.clone(),
+                price: input.price,
+            },
             state: State::Listening,
             iteration: 0,
             streaks: Streaks::default(),
@@ -170,6 +182,21 @@ impl Turn {
                 model: input.model,
             }],
             now,
+        }
+    }
+
+    /// PROV-13: books the following calls for the model that answers now.
+    pub fn billed_to(&mut self, provider: &str, model: &Model) {
+        if self.payee.provider != provider || self.payee.model != model.id {
+            self.payee = Payee {
+                provider: provider.to_owned(),
+                model: model.id.clone(),
+                price: model.price,
+            };
+            self.news.push(Event::Start {
+                provider: provider.to_owned(),
+                model: model.id.clone(),
+            });
         }
     }
 
@@ -299,7 +326,9 @@ impl Turn {
                 );
             }
             Some(SettledEnd::Finished(text)) => self.end_iteration(Next::End(Outcome::Answered(Answered {
-                text,
+                text: Some(text)
+                    .filter(|text| !text.trim().is_empty())
+                    .unwrap_or_else(|| self.last_words()),
                 finish: FinishReason::EndTurn,
                 done: true,
             }))),
@@ -313,6 +342,13 @@ impl Turn {
                 _ => self.end_iteration(Next::Iterate),
             },
         }
+    }
+
+    /// LOOP-10: returns the text beside the last calls, for a `done` without a message.
+    fn last_words(&self) -> String {
+        let mut recent = self.history.iter().rev();
+        let last = recent.find(|message| message.role == Role::Assistant);
+        last.map(|message| message.text()).unwrap_or_default()
     }
 
     /// Takes the compacted history, or the reason compaction failed.
@@ -391,7 +427,7 @@ impl Turn {
             outcome,
             history: self.history,
             usage: self.spent.usage,
-            cost_usd: self.price.map(|_| self.spent.cost_usd),
+            cost_usd: self.payee.price.map(|_| self.spent.cost_usd),
             iterations: self.iteration,
             context: self.spent.context,
             facts: Vec::new(),
@@ -518,7 +554,7 @@ impl Turn {
     }
 
     fn book(&mut self, usage: Usage, cause: &str) {
-        let cost_usd = self.price.map(|price| price.cost(&usage));
+        let cost_usd = self.payee.price.map(|price| price.cost(&usage));
         self.spent.usage.add(&usage);
         self.spent.cost_usd += cost_usd.unwrap_or_default();
         self.last_usage = Some(usage);

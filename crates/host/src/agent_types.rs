@@ -5,7 +5,7 @@
 //! and OpenCode. An error in one file affects only that file; an unknown key is reported with its line.
 
 mod file;
-mod foreign;
+pub(crate) mod foreign;
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +17,7 @@ use windlass_service::{AgentCatalog, AgentType};
 
 use self::file::parse;
 use crate::command_files::{read_small, walk};
+use crate::plugins;
 
 /// Maximum number of files that are read.
 const MOST: usize = 200;
@@ -38,6 +39,11 @@ pub fn catalog(settings: &ChildSettings, folders: &Folders, cwd: &Path) -> Agent
     if let Some(home) = environment::var("HOME").map(PathBuf::from) {
         for name in FOREIGN_HOME {
             found.user(&home.join(name));
+        }
+    }
+    for plugin in plugins::enabled(folders).plugins {
+        for file in &plugin.agents {
+            found.add(file, read_small(file));
         }
     }
     let Found {

@@ -42,6 +42,7 @@ impl CommandFiles {
         let mut defined = Defined::default();
         self.read_user(&mut defined);
         self.read_project(&mut defined);
+        add_built_in(&mut defined);
         defined
     }
 
@@ -83,6 +84,38 @@ impl CommandFiles {
     }
 }
 
+/// CMD-1: commands that are only a prompt. A file of the user or the project of the same name replaces one.
+const BUILT_IN: &[(&str, &str, &str, &str)] = &[
+    (
+        "init",
+        "[WISHES]",
+        "Have the model write AGENTS.md: instructions for working in this folder",
+        include_str!("../prompts/init.md"),
+    ),
+    (
+        "review",
+        "[WHAT]",
+        "Have the model review the uncommitted changes, a branch, a commit or files; it changes nothing",
+        include_str!("../prompts/review.md"),
+    ),
+];
+
+fn add_built_in(defined: &mut Defined) {
+    for (name, hint, description, body) in BUILT_IN {
+        if defined.commands.iter().all(|command| command.name != *name) {
+            defined.commands.push(DefinedCommand {
+                name: (*name).to_owned(),
+                description: (*description).to_owned(),
+                hint: (*hint).to_owned(),
+                body: (*body).to_owned(),
+                source: CommandSource::BuiltIn,
+                file: "built in".to_owned(),
+                runs_in: None,
+            });
+        }
+    }
+}
+
 /// Returns the Markdown files below a folder; none if the folder cannot be read.
 pub(crate) fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
@@ -100,8 +133,13 @@ pub(crate) fn walk(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
 }
 
 pub(crate) fn read_small(file: &Path) -> Result<Vec<u8>, String> {
-    windlass_sandbox::read_regular(file, LARGEST).map_err(|error| match error.kind() {
-        std::io::ErrorKind::FileTooLarge => format!("it is larger than {} KB", LARGEST / 1024),
+    read_limited(file, LARGEST)
+}
+
+/// Reads a file of at most `most` bytes.
+pub(crate) fn read_limited(file: &Path, most: u64) -> Result<Vec<u8>, String> {
+    windlass_sandbox::read_regular(file, most).map_err(|error| match error.kind() {
+        std::io::ErrorKind::FileTooLarge => format!("it is larger than {} KB", most / 1024),
         _ => error.to_string(),
     })
 }
@@ -113,7 +151,7 @@ fn fitting(bytes: u64) -> Result<(), String> {
     Ok(())
 }
 
-fn add(
+pub(crate) fn add(
     defined: &mut Defined,
     name: &Path,
     bytes: Result<Vec<u8>, String>,
@@ -134,6 +172,7 @@ fn add(
             body: body.to_owned(),
             source,
             file: file.display().to_string(),
+            runs_in: None,
         })
     });
     match parsed {
@@ -149,7 +188,9 @@ fn called(path: &Path) -> Result<String, String> {
     let name = parts.join(":");
     let line = format!("/{name}");
     match command_line(&line) {
-        Some(parsed) if parsed.name == name => Ok(name),
+        Some(parsed) if parsed.name == name && !name.contains(|letter: char| letter.is_ascii_uppercase()) => {
+            Ok(name)
+        }
         _ => Err(format!(
             "/{name} cannot be typed: a name begins with a small letter and has small letters, digits, `_` and `-`"
         )),

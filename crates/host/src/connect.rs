@@ -1,6 +1,7 @@
 //! Selects the provider and model to use, from settings and environment, and connects to it.
 
 mod key;
+mod keyring;
 mod keys_file;
 mod probe;
 mod setup;
@@ -179,6 +180,11 @@ async fn connect_to(
     if !model.known {
         notices.push(unknown_model(&model));
     }
+    if is_open_line(&base_url) {
+        notices.push(format!(
+            "{base_url} is not encrypted: everyone on the way can read the key and the conversation"
+        ));
+    }
     let provider = http_provider(settings, env, &choice, base_url, model).await?;
     let provider = match recorder {
         Some(recorder) => provider.recorded(Arc::clone(recorder)),
@@ -239,6 +245,18 @@ pub fn price_of(settings: &Settings, model: &str) -> Option<Price> {
 /// Returns the context window of a model in tokens, from the settings or the registry.
 pub fn window_of(settings: &Settings, model: &str) -> u64 {
     registry::lookup(model, &overrides(settings)).context_window
+}
+
+/// Returns true for an address without encryption on another machine.
+fn is_open_line(base_url: &str) -> bool {
+    let Some(rest) = base_url.strip_prefix("http://") else {
+        return false;
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    let is_own = ["localhost", "127.", "[::1]"]
+        .iter()
+        .any(|own| authority.starts_with(own));
+    !is_own && !authority.is_empty()
 }
 
 fn unknown_model(model: &Model) -> String {
@@ -342,7 +360,7 @@ impl<'a> Choice<'a> {
                 return Err(incomplete(
                     name,
                     "wire",
-                    "anthropic-messages, openai-chat or openai-responses",
+                    "anthropic-messages, openai-chat, openai-responses or gemini",
                 ));
             }
         };

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use windlass_api::{ClientError, Connections, Offer, SessionInfo};
 use windlass_checkpoint::Tracker;
+use windlass_codeindex::CodeIndexes;
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{AgentRow, Store};
@@ -26,6 +27,7 @@ use crate::agent_types::catalog;
 use crate::connect::{ProviderSetup, offers};
 use crate::context_parts::ContextParts;
 use crate::local_env::LocalEnv;
+use crate::memory::SharedEmbedder;
 use crate::models::Models;
 use crate::sandbox_access::SandboxAccess;
 use crate::tool_catalog::{ToolCatalog, ToolFiles};
@@ -58,8 +60,12 @@ pub struct SessionSpec {
     pub store: Option<Arc<dyn Store>>,
     /// Prefixes that the sessions of a run share.
     pub prefixes: Arc<Prefixes>,
+    /// Code indexes that the sessions of a run share.
+    pub indexes: Arc<CodeIndexes>,
     /// SUB-2: differences of a sub-agent from other sessions.
     pub agent: Option<Arc<AgentSpec>>,
+    /// MEM-7: the embedding model that the sessions of a run share.
+    pub memory: Arc<SharedEmbedder>,
 }
 
 /// SUB-2, SUB-3: a session that is a sub-agent.
@@ -89,7 +95,9 @@ impl SessionSpec {
             watch: Watch::default(),
             store: None,
             prefixes: Arc::default(),
+            indexes: Arc::default(),
             agent: None,
+            memory: Arc::default(),
         }
     }
 }
@@ -112,6 +120,25 @@ pub struct SessionTools {
     pub context: ContextParts,
 }
 
+/// TOOL-10: returns the configuration of `fetch`; `None` where no call of it could run.
+fn fetch(settings: &Settings, spec: &SessionSpec) -> Option<FetchConfig> {
+    let security = &settings.security;
+    let hosts = match &security.network {
+        NetworkAccess::Hosts(hosts) => hosts.clone(),
+        NetworkAccess::On | NetworkAccess::Off => Vec::new(),
+    };
+    let has_rule = security.allow.iter().any(|rule| rule.starts_with("fetch"));
+    let is_possible =
+        spec.interactive || has_rule || security.mode == Mode::Full || security.network != NetworkAccess::Off;
+    is_possible.then(|| FetchConfig {
+        // Naming a host says that it may be a machine of this network.
+        allowed_private_hosts: hosts
+            .into_iter()
+            .filter(|host| !host.contains(['*', ':']))
+            .collect(),
+    })
+}
+
 /// Returns the tools and the state that they share with other parts.
 pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionTools, Problem> {
     let todos = TodoList::new();
@@ -121,12 +148,12 @@ pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionT
     let config = ToolsConfig {
         command_timeout: settings.tools.timeout,
         max_command_output: settings.tools.max_output_bytes,
-        offer_done: spec.require_done || spec.agent.is_some(),
+        offer_done: spec.require_done || spec.agent.is_some() || settings.tools.done,
         offer_ask_user: spec.interactive,
         todos: todos.clone(),
         blocked_commands: settings.security.blocked_commands.clone(),
         sandbox: access.sandbox(&workspace),
-        fetch: (settings.security.network == NetworkAccess::On).then(FetchConfig::default),
+        fetch: fetch(settings, spec),
         outputs: Some(Arc::new(outputs(&folders, spec))),
         background: BackgroundJobs::default(),
         workspace: workspace.clone(),
@@ -449,16 +476,33 @@ pub fn policy(settings: &Settings) -> Policy {
             .filter_map(|text| text.parse::<Rule>().ok())
             .collect()
     };
+    let mut allow: Vec<Rule> = rules(&security.allow);
+    allow.extend(fetch_rules(&security.network));
     Policy {
         rules: Rules {
             deny: rules(&security.deny),
             ask: rules(&security.ask),
-            allow: rules(&security.allow),
+            allow,
         },
         mode: security.mode,
         ask_for_writes: !security.auto_approve_writes,
         attended: false,
     }
+}
+
+/// TOOL-10: returns the rules for pages that follow from the hosts of commands.
+fn fetch_rules(network: &NetworkAccess) -> Vec<Rule> {
+    let texts = match network {
+        NetworkAccess::Off => Vec::new(),
+        NetworkAccess::On => vec!["fetch".to_owned()],
+        NetworkAccess::Hosts(hosts) => hosts
+            .iter()
+            // A port is a rule for commands only: pages are judged by host.
+            .filter(|host| !host.contains(':'))
+            .map(|host| format!("fetch(domain:{})", host.trim_start_matches("*.")))
+            .collect(),
+    };
+    texts.iter().filter_map(|text| text.parse().ok()).collect()
 }
 
 #[cfg(test)]

@@ -1,19 +1,28 @@
 //! EXT-1, CFG-2: instructions of the user and the project for every model: `AGENTS.md` and similar files.
 //!
 //! They are part of the system prompt, so compaction never touches them. They are checked for changes before
-//! every turn; if they have not changed, the prompt stays identical to the byte.
+//! every turn; if they have not changed, the prompt stays identical to the byte. Files below the working directory are
+//! read when a tool first uses a file in their folder (`instructions/nested.rs`).
+
+mod import;
+mod nested;
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use windlass_core::hook::Hook;
 use windlass_sandbox::{OpenMode, Roots, read_open};
 
 use windlass_config::folders::{Folders, is_repository};
 
+use self::import::Reading;
+use self::nested::NestedInstructions;
+
 /// File names to look for in each folder; the first of each group that exists is read.
-const NAMES: &[&[&str]] = &[&["AGENTS.override.md", "AGENTS.md", "CLAUDE.md"]];
+const NAMES: &[&[&str]] = &[&["AGENTS.override.md", "AGENTS.md", "CLAUDE.md", "GEMINI.md"]];
 /// SUB-2: file names for a sub-agent: the project's instructions, and notes about its tools.
 const AGENT_NAMES: &[&[&str]] = &[&["AGENTS.override.md", "AGENTS.md"], &["TOOLS.md"]];
 /// Maximum size of all files together, in bytes.
@@ -21,26 +30,34 @@ const MOST: usize = 32 << 10;
 
 /// The instructions of a session.
 pub struct Instructions {
-    user: PathBuf,
-    cwd: PathBuf,
-    /// The top of the repository, or the folder itself.
-    root: PathBuf,
-    /// Groups of file names.
-    names: &'static [&'static [&'static str]],
-    /// Opens the project's files: none outside the repository, and none that is denied.
-    roots: Roots,
+    reader: Arc<InstructionReader>,
     files: Vec<Found>,
     /// Files that were refused, so that each is reported once.
     refused: Vec<PathBuf>,
+    nested: Arc<NestedInstructions>,
 }
 
 /// A file as it was when it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Found {
     path: PathBuf,
-    stamp: (u64, i64, i64, u64),
+    stamp: Stamp,
     text: String,
     is_cut: bool,
+    imports: Vec<Found>,
+}
+
+impl Found {
+    /// Returns the size of the text with everything it imports.
+    fn size(&self) -> usize {
+        self.text.len() + self.imports.iter().map(Self::size).sum::<usize>()
+    }
+
+    /// Returns the file and everything it imports.
+    fn all(&self) -> Vec<&Self> {
+        let imports = self.imports.iter().flat_map(Self::all);
+        std::iter::once(self).chain(imports).collect()
+    }
 }
 
 impl Instructions {
@@ -55,80 +72,86 @@ impl Instructions {
             .ancestors()
             .find(|folder| is_repository(folder))
             .unwrap_or(cwd);
-        Ok(Self {
+        let reader = InstructionReader {
             user: folders.config.clone(),
             cwd: cwd.to_owned(),
             root: root.to_owned(),
             names: NAMES,
             roots: Roots::new(&[root.to_owned()], denied)?,
+        };
+        Ok(Self::reading(reader))
+    }
+
+    fn reading(reader: InstructionReader) -> Self {
+        let reader = Arc::new(reader);
+        Self {
+            nested: Arc::new(NestedInstructions::new(Arc::clone(&reader))),
+            reader,
             files: Vec::new(),
             refused: Vec::new(),
-        })
+        }
     }
 
     /// Returns the instructions for a sub-agent.
     #[must_use]
     pub fn of_agent(self) -> Self {
-        Self {
+        Self::reading(InstructionReader {
             names: AGENT_NAMES,
-            ..self
-        }
+            ..(*self.reader).clone()
+        })
+    }
+
+    /// Returns the hook that adds the instructions of folders that tools use.
+    pub fn hook(&self) -> Arc<dyn Hook> {
+        Arc::clone(&self.nested) as _
+    }
+
+    /// Returns the files in effect, as the user knows them.
+    pub fn names(&self) -> Vec<String> {
+        let files = self.files.iter().flat_map(Found::all);
+        let mut names: Vec<String> = files.map(|file| self.reader.shown(&file.path)).collect();
+        names.extend(self.nested.names());
+        names
     }
 
     /// Rereads the files. Returns those that are new, changed or removed, and other notices for the user.
     pub fn refresh(&mut self) -> (Vec<String>, Vec<String>) {
-        let mut notices = Vec::new();
-        let mut files = Vec::new();
+        let reader = Arc::clone(&self.reader);
+        let (mut notices, mut changed, mut files) = (Vec::new(), Vec::new(), Vec::new());
         let mut left = MOST;
-        let mut changed = Vec::new();
-        for path in self.paths() {
+        for path in reader.paths() {
             let known = self.files.iter().find(|file| file.path == path);
-            let opened = self.open(&path);
-            let stamp = opened.as_ref().ok().and_then(stamp);
-            let file = match known {
-                Some(known) if Some(known.stamp) == stamp => known.clone(),
-                known => match (stamp, opened.and_then(|file| read(file, left))) {
-                    (Some(stamp), Ok((text, is_cut))) => {
-                        changed.push(self.shown(&path));
-                        if is_cut {
-                            notices.push(format!(
-                                "{}: instructions are limited to {MOST} bytes in total; the rest is omitted",
-                                self.shown(&path)
-                            ));
-                        }
-                        Found {
-                            path,
-                            stamp,
-                            text,
-                            is_cut,
-                        }
-                    }
-                    (_, Err(error)) => match known {
-                        Some(known) => {
-                            notices.push(format!(
-                                "{}: {error}; keeping its last content",
-                                self.shown(&path)
-                            ));
-                            known.clone()
-                        }
-                        None if self.refused.contains(&path) => continue,
-                        None => {
-                            notices.push(format!("{}: not read: {error}", self.shown(&path)));
-                            self.refused.push(path);
-                            continue;
-                        }
-                    },
-                    (None, _) => continue,
-                },
-            };
-            left = left.saturating_sub(file.text.len());
-            files.push(file);
+            if let Some(known) = known.filter(|known| reader.is_current(known)) {
+                left = left.saturating_sub(known.size());
+                files.push(known.clone());
+                continue;
+            }
+            let shown = reader.shown(&path);
+            let mut reading = Reading::new(&reader, left);
+            match (reading.file(&path), known) {
+                (Ok(file), _) => {
+                    changed.push(shown);
+                    notices.extend(reading.notices);
+                    left = left.saturating_sub(file.size());
+                    files.push(file);
+                }
+                (Err(error), Some(known)) => {
+                    notices.push(format!("{shown}: {error}; keeping its last content"));
+                    left = left.saturating_sub(known.size());
+                    files.push(known.clone());
+                }
+                (Err(_), None) if self.refused.contains(&path) => {}
+                (Err(error), None) => {
+                    notices.push(format!("{shown}: not read: {error}"));
+                    self.refused.push(path);
+                }
+            }
         }
         let gone = self
             .files
             .iter()
-            .filter(|old| !files.iter().any(|new| new.path == old.path));
-        changed.extend(gone.map(|file| self.shown(&file.path)));
+            .filter(|old| !files.iter().any(|new: &Found| new.path == old.path));
+        changed.extend(gone.map(|file| reader.shown(&file.path)));
         self.files = files;
         (changed, notices)
     }
@@ -143,10 +166,32 @@ impl Instructions {
                         counts more, and of two that contradict each other the later one."
                 .to_owned();
         for file in &self.files {
-            text.push_str(&format!(
-                "\n\n<instructions from=\"{}\">\n",
-                self.shown(&file.path)
-            ));
+            text.push_str(&self.reader.blocks(file));
+        }
+        text
+    }
+}
+
+/// Reads instructions from the folders where they may be.
+#[derive(Clone)]
+struct InstructionReader {
+    user: PathBuf,
+    cwd: PathBuf,
+    /// The top of the repository, or the folder itself.
+    root: PathBuf,
+    /// Groups of file names.
+    names: &'static [&'static [&'static str]],
+    /// Opens the project's files: none outside the repository, and none that is denied.
+    roots: Roots,
+}
+
+impl InstructionReader {
+    /// Returns a file and everything it imports, as the model reads them.
+    fn blocks(&self, file: &Found) -> String {
+        let mut text = String::new();
+        for file in file.all() {
+            let name = self.shown(&file.path);
+            text.push_str(&format!("\n\n<instructions from=\"{name}\">\n"));
             text.push_str(file.text.trim_end());
             if file.is_cut {
                 text.push_str("\n[the rest is left out]");
@@ -154,6 +199,15 @@ impl Instructions {
             text.push_str("\n</instructions>");
         }
         text
+    }
+
+    /// Returns true if a file and everything it imports are as they were.
+    fn is_current(&self, known: &Found) -> bool {
+        let is_same = |file: &&Found| {
+            let opened = self.open(&file.path);
+            opened.ok().and_then(|opened| stamp(&opened)) == Some(file.stamp)
+        };
+        known.all().iter().all(is_same)
     }
 
     /// Returns the files in effect, the most general first.
@@ -168,21 +222,20 @@ impl Instructions {
             .collect();
         inside.reverse();
         folders.extend(inside);
-        let first = |folder: &PathBuf, group: &&[&str]| {
+        let mut paths: Vec<PathBuf> = folders.iter().flat_map(|folder| self.in_folder(folder)).collect();
+        paths.dedup();
+        paths
+    }
+
+    /// Returns the files of one folder.
+    fn in_folder(&self, folder: &Path) -> Vec<PathBuf> {
+        let first = |group: &&[&str]| {
             group
                 .iter()
                 .map(|name| folder.join(name))
                 .find(|path| path.symlink_metadata().is_ok_and(|found| !found.is_dir()))
         };
-        let in_folder = |folder: &PathBuf| -> Vec<PathBuf> {
-            self.names
-                .iter()
-                .filter_map(|group| first(folder, group))
-                .collect()
-        };
-        let mut paths: Vec<PathBuf> = folders.iter().flat_map(in_folder).collect();
-        paths.dedup();
-        paths
+        self.names.iter().filter_map(first).collect()
     }
 
     /// Opens a file. The user's own may be a link to anywhere.
@@ -207,13 +260,18 @@ impl Instructions {
                     .ancestors()
                     .position(|folder| path.parent() == Some(folder));
                 let name = path.file_name().unwrap_or_default();
-                format!("{}{}", "../".repeat(up.unwrap_or_default()), name.display())
+                match up {
+                    Some(up) => format!("{}{}", "../".repeat(up), name.display()),
+                    None => path.display().to_string(),
+                }
             }
         }
     }
 }
 
-fn stamp(file: &File) -> Option<(u64, i64, i64, u64)> {
+type Stamp = (u64, i64, i64, u64);
+
+fn stamp(file: &File) -> Option<Stamp> {
     let data = file.metadata().ok()?;
     Some((data.size(), data.mtime(), data.mtime_nsec(), data.ino()))
 }

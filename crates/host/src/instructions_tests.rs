@@ -29,6 +29,7 @@ impl Bed {
             data: folder.join("data"),
             state: folder.join("state"),
             cache: folder.join("cache"),
+            home: None,
         };
         let denied = [folder.join("repo/secret"), ".env*".into()];
         Instructions::new(&folders, &folder.join("repo/sub/deep"), &denied).unwrap()

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::json;
+use windlass_api::FolderFacts;
+use windlass_checkpoint::{CheckpointLimits, Tracker};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::dispatch::CallConfig;
-use windlass_core::hook::{AnswerAction, Hook, Hooks, TurnHook};
+use windlass_core::hook::Hooks;
 use windlass_core::id::SessionId;
 use windlass_core::permission::{Approver, Asker, Granting, Mode, Policy};
 use windlass_core::provider::Provider;
@@ -15,13 +17,10 @@ use windlass_core::run::Config;
 use windlass_core::tool::{AnyTool, Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    CompressionLimits, Defined, EnvFacts, Goals, Granted, ModelSwitch, NotReady, OutputCompressor,
-    Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart,
-    UserCommand,
+    CompressionLimits, Defined, EnvFacts, ExtensionCommand, ExtensionReply, Extensions, Goals, Granted,
+    ModelSwitch, NotReady, OutputCompressor, Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles,
+    ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
-use windlass_tools::TodoList;
-
-use windlass_checkpoint::{CheckpointLimits, Tracker};
 
 use windlass_sandbox::Workspace;
 
@@ -29,14 +28,17 @@ use crate::agent_role::{AgentRole, allowed_tools};
 use crate::autonomy;
 use crate::command_files::CommandFiles;
 use crate::context_parts::ContextParts;
+use crate::extension::{ExtensionHost, ExtensionSet, TurnCalls};
 use crate::factory::{SessionSpec, SessionTools, SharedMode, policy, session_tools};
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
 use crate::models::Models;
+use crate::open_work::OpenWork;
 use crate::prompt::{AGENT_PROMPT, REQUIRE_DONE, SYSTEM_PROMPT};
 use crate::sandbox_access::SandboxAccess;
 use crate::sandbox_ahead::SandboxAhead;
 use crate::scheduled_jobs::UserJobs;
+use crate::session_diff::{self, branch};
 use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use crate::watch::Watch;
@@ -56,7 +58,7 @@ pub struct LocalEnv {
     session: SessionId,
     models: Models,
     tracker: Option<Tracker>,
-    commands: CommandFiles,
+    extensions: ExtensionSet,
     catalog: ToolCatalog,
     context: ContextParts,
     calls: CallConfig,
@@ -78,10 +80,13 @@ struct Approvals {
 struct Reading {
     settings: SettingsReload,
     instructions: Instructions,
+    commands: CommandFiles,
     /// The system prompt without instructions, and without the goal.
     system: String,
     /// The goal in the system prompt; `None` if it is not included.
     goal: Option<String>,
+    /// Text of the extensions at the end of the system prompt.
+    extensions: String,
     require_done: bool,
     /// True if the user set the mode; reloading the settings does not change it.
     has_mode: bool,
@@ -90,10 +95,10 @@ struct Reading {
 impl Reading {
     /// Returns the current system prompt.
     fn system_prompt(&self) -> String {
-        let instructions = self.instructions.text();
+        let rest = format!("{}{}", self.instructions.text(), self.extensions);
         match &self.goal {
-            Some(goal) => format!("{}{instructions}", self.system.replace(CURRENT_GOAL, goal)),
-            None => format!("{}{instructions}", self.system),
+            Some(goal) => format!("{}{rest}", self.system.replace(CURRENT_GOAL, goal)),
+            None => format!("{}{rest}", self.system),
         }
     }
 }
@@ -122,6 +127,10 @@ impl LocalEnv {
             Some(agent) => format!("{AGENT_PROMPT}\n\n{}", agent.kind.prompt),
             None => system_prompt(settings, spec.require_done),
         };
+        let names = instructions.names();
+        if spec.interactive && spec.agent.is_none() && !names.is_empty() {
+            catalog.notify(vec![format!("instructions read: {}", names.join(", "))]);
+        }
         catalog.notify(cut);
         let mut again = SettingsReload::new(
             spec.given.clone(),
@@ -133,10 +142,15 @@ impl LocalEnv {
             again = again.fixed();
             catalog.restrict(allowed_tools(settings, agent));
         }
+        let extensions = ExtensionSet::new(settings, spec, ExtensionHost::new(&workspace))?;
+        let offer = extensions.offer();
+        catalog.set_extensions(offer.tools);
         let reading = Reading {
             goal: told_goal(settings, None),
+            extensions: offer.system.unwrap_or_default(),
             settings: again,
             instructions,
+            commands: CommandFiles::new(folders.clone(), &spec.cwd),
             system,
             require_done: spec.require_done,
             has_mode: false,
@@ -147,7 +161,7 @@ impl LocalEnv {
             session: spec.session.clone(),
             models,
             tracker: tracker(settings, &workspace, spec)?,
-            commands: CommandFiles::new(folders.clone(), &spec.cwd),
+            extensions,
             context,
             calls: CallConfig {
                 execution: catalog.execution(),
@@ -166,6 +180,8 @@ impl LocalEnv {
             incomplete: Arc::new(OpenWork {
                 todos,
                 require_done: spec.require_done,
+                // A person in front of the list sees it, and is asked instead of the model.
+                is_attended: spec.interactive,
             }),
             reading,
             watch: spec.watch.clone(),
@@ -185,6 +201,7 @@ impl LocalEnv {
 
     /// Connects the session with the service: the person who answers permission requests, and further tools.
     pub fn connect(&mut self, asker: Arc<dyn Asker>, tools: Vec<Arc<dyn AnyTool>>) {
+        self.extensions.connect(&asker);
         self.ask(asker);
         self.catalog.add(tools);
     }
@@ -265,6 +282,7 @@ impl LocalEnv {
     /// Prepares the tools of a turn, and the hooks that follow their calls.
     async fn turn_tools(&mut self, turn: &TurnStart) -> TurnTools {
         let mut notices = self.reread(turn.goal.as_deref());
+        notices.extend(self.refresh_extensions(turn).await);
         let (offer, more) = self.catalog.refresh();
         notices.extend(more);
         let mut hooks = Hooks::new();
@@ -272,18 +290,55 @@ impl LocalEnv {
             notices.extend(tracker.begin_turn(message.clone(), turn.prompt.clone()).await);
             hooks.push(tracker.clone());
         }
-        let mut calls = CallConfig {
-            tools: offer.tools.clone(),
-            execution: Arc::clone(&offer.execution),
-            ..self.calls.clone()
-        };
-        calls.policy.mode = self.role.limited(calls.policy.mode);
+        // After the checkpoints, so that these cover the effects of the extensions' hooks.
+        hooks.extend(&self.extensions.offer().hooks);
+        hooks.push_shared(self.reading.instructions.hook());
+        let calls = self.turn_calls();
+        self.share_calls(&calls, &hooks);
         TurnTools {
             calls,
             offer,
             hooks,
             notices,
         }
+    }
+
+    fn turn_calls(&self) -> CallConfig {
+        let mut calls = CallConfig {
+            tools: self.catalog.tools().clone(),
+            execution: self.catalog.execution(),
+            ..self.calls.clone()
+        };
+        calls.policy.mode = self.role.limited(calls.policy.mode);
+        let env = self.extensions.offer().env;
+        if !env.is_empty() {
+            Arc::make_mut(&mut calls.execution).env.extend(env);
+        }
+        calls
+    }
+
+    /// Gives the extensions the means to make calls.
+    fn share_calls(&self, calls: &CallConfig, hooks: &Hooks) {
+        self.extensions.set_calls(TurnCalls {
+            config: calls.clone(),
+            hooks: hooks.clone(),
+            approver: Arc::clone(&self.approvals.approver),
+            outputs: self.outputs(),
+        });
+    }
+
+    /// Brings the extensions, their tools and their part of the system prompt up to date.
+    async fn refresh_extensions(&mut self, turn: &TurnStart) -> Vec<String> {
+        let settings = self.reading.settings.now();
+        let notices = self.extensions.refresh(turn, &settings).await;
+        let offer = self.extensions.offer();
+        self.catalog.set_extensions(offer.tools);
+        let system = offer.system.unwrap_or_default();
+        if system != self.reading.extensions {
+            self.reading.extensions = system;
+            self.catalog.set_system_prompt(self.reading.system_prompt());
+        }
+        notices
     }
 
     /// Rereads changed files. Returns notices for the user.
@@ -391,10 +446,13 @@ impl SessionEnv for LocalEnv {
     }
 
     fn defined(&mut self) -> Defined {
-        self.commands.read()
+        let mut defined = self.reading.commands.read();
+        defined.commands.extend(self.extensions.offer().commands);
+        defined
     }
 
     async fn close(&mut self) {
+        self.extensions.close().await;
         self.context.close().await;
     }
 }
@@ -451,13 +509,40 @@ impl Permissions for LocalEnv {
     }
 }
 
+#[async_trait]
+impl Extensions for LocalEnv {
+    fn instructions(&self) -> Vec<String> {
+        self.reading.instructions.names()
+    }
+
+    async fn extension_command(
+        &mut self,
+        command: &ExtensionCommand<'_>,
+    ) -> Option<Result<ExtensionReply, String>> {
+        if command.name == "diff" {
+            return Some(session_diff::command(self.tracker.as_ref(), command.arguments).await);
+        }
+        self.share_calls(&self.turn_calls(), &self.extensions.offer().hooks);
+        self.extensions.command(command).await
+    }
+
+    fn surroundings(&self) -> FolderFacts {
+        FolderFacts {
+            branch: branch(&self.calls.execution.cwd),
+            instructions: self.instructions(),
+        }
+    }
+}
+
 impl EnvFacts for LocalEnv {
     fn environment(&self) -> Option<String> {
         Some(crate::prompt::environment(&self.calls.execution.cwd))
     }
 
     fn hooks(&self) -> Hooks {
-        self.watch.hooks(&self.session)
+        let mut hooks = self.extensions.offer().hooks;
+        hooks.extend(&self.watch.hooks(&self.session));
+        hooks
     }
 
     fn jobs(&self) -> Option<Arc<dyn ScheduledJobs>> {
@@ -575,46 +660,5 @@ pub fn limits(settings: &Settings) -> Limits {
         max_conversation_messages: agent.session.max_conversation_messages,
         context_prep_timeout: settings.context.prep_timeout,
         ..Limits::default()
-    }
-}
-
-/// Reports open todos, and a `done` call that is missing.
-struct OpenWork {
-    todos: TodoList,
-    require_done: bool,
-}
-
-impl OpenWork {
-    fn prompt(&self) -> Option<String> {
-        let open = self.todos.open();
-        if !open.is_empty() {
-            let list: Vec<_> = open.iter().map(|item| format!("- {item}")).collect();
-            return Some(format!(
-                "These items of your todo list are still open:\n{}\nFinish them, or update the list if they no longer apply.",
-                list.join("\n")
-            ));
-        }
-        self.require_done.then(|| {
-            "You answered without calling the done tool. If the work is finished and verified, call done with your \
-             final answer; otherwise go on."
-                .to_owned()
-        })
-    }
-}
-
-impl Hook for OpenWork {
-    fn name(&self) -> &str {
-        "open work"
-    }
-
-    fn turn(&self) -> Option<&dyn TurnHook> {
-        Some(self)
-    }
-}
-
-#[async_trait]
-impl TurnHook for OpenWork {
-    async fn before_answer(&self, _answer: &str) -> AnswerAction {
-        self.prompt().map_or(AnswerAction::Accept, AnswerAction::Continue)
     }
 }

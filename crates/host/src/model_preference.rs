@@ -1,10 +1,8 @@
 //! PROV-8: the provider and model that were last chosen in a channel, stored beside its sessions.
 //!
-//! The choice is stored per channel: for `exec`, and for conversations, per folder. A flag or a variable
-//! overrides it, and so does a settings file that has changed since the choice was made. Errors here never
+//! All front ends on this machine share one channel, whatever the folder. A flag or a variable overrides it, and so does a settings file that has changed since the choice was made. Errors here never
 //! stop a run.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -49,21 +47,13 @@ pub struct ModelPreference {
 }
 
 impl ModelPreference {
-    /// The preference of runs in a folder; `None` if `agent.session.provider_persistence` is off.
-    pub fn of_exec(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
-        Self::of("exec", settings, store, folder)
-    }
-
-    /// The preference of conversations in a folder, shared by all front ends.
-    pub fn of_terminal(settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
-        Self::of("terminal", settings, store, folder)
-    }
-
-    fn of(channel: &str, settings: &Settings, store: Arc<dyn Preferences>, folder: &Path) -> Option<Self> {
+    /// The preference of the front ends on this machine: they share one, as a channel with an empty id. `None` if
+    /// `session.provider_persistence` is off.
+    pub fn of_local(settings: &Settings, store: Arc<dyn Preferences>) -> Option<Self> {
         settings.agent.session.provider_persistence.then(|| Self {
             store,
             clock: windlass_config::environment::clock(),
-            scope: format!("channel:{channel}:{}", folder.display()),
+            scope: "channel:local:".to_owned(),
             settings: Named {
                 provider: settings.provider.clone(),
                 model: settings.model.clone(),

@@ -10,11 +10,13 @@ use windlass_core::model::Price;
 use windlass_core::provider::{Provider, ProviderErrorKind};
 use windlass_providers::Effort;
 use windlass_providers::preset::{Preset, presets};
+use windlass_providers::registry;
 use windlass_service::{ChooseError, Chosen, EffortSwitch, ModelChoice, ModelSwitch, NotReady, Titles};
 
 use crate::backoff::{Backoff, Watched};
 use crate::connect::Process;
 use crate::connect::{Choice, Connection, Surroundings, choose, connect, offers, price_of, window_of};
+use crate::fallback::Fallback;
 use crate::model_preference::{ModelPreference, Named};
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
@@ -203,7 +205,39 @@ impl Models {
     async fn open(&self, settings: &Settings) -> Result<Arc<ActiveProvider>, Problem> {
         let connection = connect(settings, &Process, self.recorder.as_ref()).await?;
         check_cost_limit(settings, &connection)?;
+        let mut connection = connection;
+        let others = self.others(settings, &mut connection).await;
+        if !others.is_empty() {
+            let first = Arc::clone(&connection.provider);
+            let pause = settings.retry.fallback_pause;
+            connection.provider = Arc::new(Fallback::new(first, others, Arc::clone(&self.clock), pause));
+        }
         Ok(self.activate(connection))
+    }
+
+    /// PROV-13: connects the models that stand in for the first one. Those that cannot be used are reported.
+    async fn others(&self, settings: &Settings, first: &mut Connection) -> Vec<Connection> {
+        let mut others = Vec::new();
+        let active = format!("{}/{}", first.provider.name(), first.provider.model().id);
+        for name in settings.retry.fallback.iter().filter(|name| **name != active) {
+            let (provider, model) = match name.split_once('/') {
+                Some((provider, model)) => (provider, Some(model.to_owned())),
+                None => (name.as_str(), None),
+            };
+            let named = Named {
+                provider: self.known(provider).or_else(|| Some(provider.to_owned())),
+                model,
+            };
+            let settings = self.settings_with(&named);
+            let opened = connect(&settings, &Process, self.recorder.as_ref()).await;
+            match opened.and_then(|other| check_cost_limit(&settings, &other).map(|()| other)) {
+                Ok(other) => others.push(other),
+                Err(problem) => first
+                    .notices
+                    .push(format!("fallback `{name}` is left out: {}", problem.message)),
+            }
+        }
+        others
     }
 
     fn activate(&self, connection: Connection) -> Arc<ActiveProvider> {
@@ -326,6 +360,28 @@ impl EffortSwitch for Models {
         now.active = active.or(now.active.take());
         Ok(())
     }
+
+    fn choices(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for ModelChoice { provider, model, .. } in self.list() {
+            if model.is_empty() {
+                continue;
+            }
+            all.push(format!("{provider}/{model}"));
+            // Other models of the same family are most likely served as well.
+            let family: String = model.chars().take_while(char::is_ascii_alphabetic).collect();
+            let known = registry::known_ids().filter(|id| {
+                let rest = id.strip_prefix(family.as_str());
+                rest.is_some_and(|rest| !rest.starts_with(|letter: char| letter.is_ascii_alphabetic()))
+            });
+            all.extend(
+                known
+                    .filter(|id| *id != model && !family.is_empty())
+                    .map(|id| format!("{provider}/{id}")),
+            );
+        }
+        all
+    }
 }
 
 #[async_trait]
@@ -414,10 +470,17 @@ impl ModelSwitch for Models {
         if let Some(remembered) = &self.remembered {
             remembered.write(chosen).await;
         }
+        let mut notices = active.take_notices();
+        let model = active.provider.model();
+        if !model.known
+            && let Some(near) = registry::similar(&model.id).first()
+        {
+            notices.push(format!("did you mean `{near}`?"));
+        }
         Ok(Chosen {
             provider: active.provider.name().to_owned(),
-            model: active.provider.model().id.clone(),
-            notices: active.take_notices(),
+            model: model.id.clone(),
+            notices,
         })
     }
 }

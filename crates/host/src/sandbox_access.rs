@@ -127,6 +127,22 @@ impl SandboxAccess {
         })
     }
 
+    /// Returns the same workspace without a folder for temporary files, for work that only reads.
+    pub fn reading_workspace(&self) -> Result<Workspace, Problem> {
+        let workspace = Workspace::new(&self.cwd, self.home.as_deref());
+        workspace.limited(&self.allowed, &self.denied).map_err(|error| {
+            let why = format!("security.allowed_paths, security.denied_paths: {error}");
+            Problem::new(ProblemKind::Config, why)
+        })
+    }
+
+    /// Returns true if the folder is the user's home folder, or one above it.
+    pub fn is_home(&self) -> bool {
+        self.home
+            .as_deref()
+            .is_some_and(|home| home.starts_with(&self.cwd))
+    }
+
     /// Returns the sandbox for commands.
     pub fn sandbox(&self, workspace: &Workspace) -> Arc<CommandSandbox> {
         Arc::new(CommandSandbox::new(self.policy(workspace)).hiding(workspace))

@@ -33,6 +33,8 @@ pub struct ToolOffer {
 /// Creates the tool offer of each turn.
 pub struct ToolCatalog {
     built_in: ToolSet,
+    /// Tools of the extensions.
+    extensions: Vec<Arc<dyn AnyTool>>,
     config: ToolsConfig,
     files: ToolFiles,
     offer: ToolOffer,
@@ -69,6 +71,7 @@ impl ToolCatalog {
                 execution,
             },
             built_in,
+            extensions: Vec::new(),
             config,
             files,
             notices: Vec::new(),
@@ -96,6 +99,19 @@ impl ToolCatalog {
     pub fn add(&mut self, tools: Vec<Arc<dyn AnyTool>>) {
         if !tools.is_empty() {
             tools.into_iter().for_each(|tool| self.built_in.insert(tool));
+            self.rebuild();
+        }
+    }
+
+    /// Sets the tools of the extensions.
+    pub fn set_extensions(&mut self, tools: Vec<Arc<dyn AnyTool>>) {
+        let is_same = tools.len() == self.extensions.len()
+            && tools
+                .iter()
+                .zip(&self.extensions)
+                .all(|(new, old)| Arc::ptr_eq(new, old));
+        if !is_same {
+            self.extensions = tools;
             self.rebuild();
         }
     }
@@ -180,6 +196,9 @@ impl ToolCatalog {
         let mut tools = self.built_in.clone();
         for tool in self.declared().tools(&self.config, &environment::var) {
             tools.insert(tool);
+        }
+        for tool in &self.extensions {
+            tools.insert(Arc::clone(tool));
         }
         if let Some(allowed) = &self.allowed {
             tools.retain(|name| allowed(name));

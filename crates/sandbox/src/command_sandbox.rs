@@ -12,7 +12,7 @@ use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
 use crate::egress::{self, Egress, Reached};
-use crate::process::{self, Tree};
+use crate::process::{self, Duplex, Tree};
 use crate::scan::{MAX_ENTRIES, Scan};
 use crate::temp::PrivateTemp;
 use crate::workspace::Workspace;
@@ -240,6 +240,42 @@ impl CommandSandbox {
             }
             Err(error) if !error.is_about_machine() => Err(io::Error::other(error.to_string())),
             Err(_) => process::spawn(program, arguments, cwd, env, Stdio::null()),
+        }
+    }
+
+    /// Starts a program that is talked to, with a pipe for each of its standard streams. In contrast to
+    /// [`Self::spawn`], a machine without a sandbox is an error.
+    ///
+    /// # Errors
+    /// If the sandbox cannot be set up, or the program cannot be started.
+    pub fn spawn_duplex(
+        &self,
+        program: &Path,
+        arguments: &[String],
+        cwd: &Path,
+        env: &BTreeMap<String, String>,
+    ) -> io::Result<(Tree, Duplex)> {
+        let Some(policy) = &self.policy else {
+            return process::spawn_duplex(program, arguments, cwd, env);
+        };
+        let access = effective(policy, &Access::default());
+        match built(&self.sandbox(policy, &access)) {
+            Ok(sandbox) => {
+                let mut env = env.clone();
+                if policy.network == Network::Hosts {
+                    env.extend(egress::variables());
+                }
+                let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
+                let (cwd, env) = self.seen(sandbox, cwd, env);
+                let start = Launch {
+                    program,
+                    arguments: &arguments,
+                    cwd: &cwd,
+                    env: &env,
+                };
+                process::confined_duplex(sandbox, start)
+            }
+            Err(error) => Err(io::Error::other(error.to_string())),
         }
     }
 

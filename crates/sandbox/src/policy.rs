@@ -16,7 +16,8 @@ pub struct SandboxPolicy {
     /// Folder for temporary files. Commands see it as `/tmp` and `/var/tmp`, instead of the machine's. Where
     /// there are no namespaces, it is only writable.
     pub temp: Option<PathBuf>,
-    /// Paths that stay visible although they are in a folder that `temp` replaces.
+    /// Paths that stay visible although they are in a folder that `temp` replaces, and devices that commands may use
+    /// beyond the harmless ones.
     pub visible: Vec<PathBuf>,
     /// Paths that may not be reached at all, even if `read` or `write` covers them. They need not exist.
     pub denied: Vec<PathBuf>,

@@ -11,6 +11,7 @@
 //! [`Background`] and waits for the kills in progress; the program calls it before it exits.
 
 mod background;
+mod duplex;
 mod group;
 mod kill;
 pub(crate) mod reaper;
@@ -29,6 +30,7 @@ use tokio::process::{Child, Command};
 use uuid::Uuid;
 
 pub use self::background::Background;
+pub use self::duplex::{Duplex, confined_duplex, spawn_duplex};
 pub(crate) use self::group::Group;
 pub use self::kill::Kill;
 pub(crate) use self::kill::{Member, Search};

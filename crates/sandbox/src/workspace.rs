@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::path::{Component, Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, Judgement, ToolContext};
@@ -28,6 +28,8 @@ pub struct Workspace {
     protected: Arc<ProtectedPaths>,
     temp: Option<Arc<PrivateTemp>>,
     cwd: WorkingDirectory,
+    /// Folders outside that can be read without asking.
+    readable: Arc<Mutex<Vec<PathBuf>>>,
 }
 
 /// Location of a file that a command names.
@@ -85,6 +87,22 @@ impl Workspace {
             temp: Some(temp),
             ..self
         })
+    }
+
+    /// Lets the file tools read a folder outside the workspace without asking. Denied paths stay denied, and nothing
+    /// there can be written.
+    pub fn allow_reading(&self, folder: &Path) {
+        let folder = real(folder);
+        let mut readable = self.readable.lock().unwrap_or_else(PoisonError::into_inner);
+        if !readable.contains(&folder) {
+            readable.push(folder);
+        }
+    }
+
+    fn is_readable(&self, places: &[PathBuf]) -> bool {
+        let readable = self.readable.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_in = |place: &PathBuf| readable.iter().any(|folder| place.starts_with(folder));
+        !places.is_empty() && places.iter().all(is_in)
     }
 
     /// Returns the private folder for temporary files.
@@ -206,7 +224,8 @@ impl Workspace {
     /// or a rule that allows it.
     pub fn reading(&self, path: &str) -> Judgement {
         let (mut judgement, is_inside) = self.judge(path, Category::Read);
-        judgement.escalation.outside = !is_inside && !self.files.is_unlimited();
+        let is_open = is_inside || self.is_readable(&judgement.places);
+        judgement.escalation.outside = !is_open && !self.files.is_unlimited();
         judgement
     }
 

@@ -47,9 +47,19 @@ impl Shown {
     }
 }
 
-/// Answers that wait for their call to be asked about again.
+/// An answer that waits for its call to be asked about again.
+struct KeptAnswer {
+    shown: Shown,
+    answer: Answer,
+    /// Number of the entry that asked. The turn that uses the answer starts after it.
+    asked: u64,
+    /// True once that turn has started; until then, the end of the interrupted turn may still come in.
+    is_started: bool,
+}
+
+/// The answers of all sessions, at most one each.
 #[derive(Default)]
-pub(crate) struct Carried(Mutex<HashMap<SessionId, (Shown, Answer)>>);
+pub(crate) struct Carried(Mutex<HashMap<SessionId, KeptAnswer>>);
 
 impl Carried {
     /// Keeps an answer for the session's next turn. Returns the text that continues the work.
@@ -69,7 +79,13 @@ impl Carried {
             UserReply::Permission(answer) => {
                 let (shown, _) = Shown::of(&question.request)?;
                 let what = shown.text();
-                lock(&self.0).insert(session.clone(), (shown, answer));
+                let kept = KeptAnswer {
+                    shown,
+                    answer,
+                    asked: question.seq,
+                    is_started: false,
+                };
+                lock(&self.0).insert(session.clone(), kept);
                 Some(format!(
                     "Go on. The program was stopped while it waited for my approval, which I give now: {what}"
                 ))
@@ -79,23 +95,28 @@ impl Carried {
 
     /// Answers a request that a person has answered before.
     pub(crate) fn hear(&self, ports: &ServerPorts, envelope: &Envelope) {
-        let session = &envelope.session;
-        if envelope.event.is_terminal() {
-            lock(&self.0).remove(session);
-            return;
+        if let Some((call, answer)) = self.take(envelope) {
+            reply_soon(ports, &envelope.session, &call, UserReply::Permission(answer));
         }
-        let Some((shown, call)) = Shown::of(&envelope.event) else {
-            return;
-        };
-        let mut carried = lock(&self.0);
-        if carried.get(session).is_none_or(|(before, _)| *before != shown) {
-            return;
+    }
+
+    /// Takes the answer to a request, if there is one. The end of the turn that could have used it removes it.
+    fn take(&self, envelope: &Envelope) -> Option<(CallId, Answer)> {
+        let mut all = lock(&self.0);
+        let kept = all.get_mut(&envelope.session)?;
+        if matches!(envelope.event, Event::Start { .. }) && envelope.seq > kept.asked {
+            kept.is_started = true;
         }
-        let Some((_, answer)) = carried.remove(session) else {
-            return;
-        };
-        drop(carried);
-        reply_soon(ports, session, &call, UserReply::Permission(answer));
+        if envelope.event.is_terminal() && kept.is_started {
+            all.remove(&envelope.session);
+            return None;
+        }
+        let (shown, call) = Shown::of(&envelope.event)?;
+        if kept.shown != shown || envelope.seq <= kept.asked {
+            return None;
+        }
+        let kept = all.remove(&envelope.session)?;
+        Some((call, kept.answer))
     }
 }
 
@@ -118,21 +139,74 @@ mod tests {
 
     use super::*;
 
+    fn request(call: &str, reason: &str) -> Event {
+        Event::Waiting(Waiting::PermissionRequest {
+            call_id: CallId::from(call.to_owned()),
+            tool: "bash".to_owned(),
+            category: Category::Admin,
+            subjects: vec!["make".to_owned()],
+            reasons: vec![reason.to_owned()],
+            preview: Some("$ make".to_owned()),
+            once_only: false,
+            agent: None,
+        })
+    }
+
+    /// SRV-2: the end of the interrupted turn, which may come in after the answer, does not take it away; the end of the
+    /// turn that continues does.
+    #[test]
+    fn an_answer_waits_for_its_own_turn() {
+        let session = SessionId::generate();
+        let envelope = |seq, event| Envelope {
+            v: 1,
+            session: session.clone(),
+            seq,
+            event,
+        };
+        let start = || Event::Start {
+            provider: "sim".to_owned(),
+            model: "sim".to_owned(),
+        };
+        let ended = || Event::Canceled {
+            message: String::new(),
+        };
+        let question = OpenQuestion {
+            call: CallId::from("a".to_owned()),
+            request: request("a", "it writes"),
+            seq: 5,
+            asked_at: Default::default(),
+            is_interrupted: true,
+        };
+        let keep = || {
+            let carried = Carried::default();
+            let answer = UserReply::Permission(Answer::Once);
+            assert!(carried.keep(&session, &question, answer).is_some());
+            carried
+        };
+        let carried = keep();
+        for event in [
+            envelope(1, start()),
+            envelope(5, request("a", "it writes")),
+            envelope(6, ended()),
+        ] {
+            assert!(carried.take(&event).is_none(), "{event:?}");
+        }
+        assert!(carried.take(&envelope(8, start())).is_none());
+        let taken = carried.take(&envelope(9, request("b", "it writes")));
+        assert_eq!(taken.map(|(call, _)| call), Some(CallId::from("b".to_owned())));
+        let carried = keep();
+        for event in [
+            envelope(8, start()),
+            envelope(9, ended()),
+            envelope(11, request("b", "it writes")),
+        ] {
+            assert!(carried.take(&event).is_none(), "{event:?}");
+        }
+    }
+
     /// SRV-2, SAFE-6: an answer is carried to the same request only: another call id is the same, more access is not.
     #[test]
     fn only_the_same_request_is_answered() {
-        let request = |call: &str, reason: &str| {
-            Event::Waiting(Waiting::PermissionRequest {
-                call_id: CallId::from(call.to_owned()),
-                tool: "bash".to_owned(),
-                category: Category::Admin,
-                subjects: vec!["make".to_owned()],
-                reasons: vec![reason.to_owned()],
-                preview: Some("$ make".to_owned()),
-                once_only: false,
-                agent: None,
-            })
-        };
         let shown = |event: &Event| Shown::of(event).map(|(shown, _)| shown);
         let first = shown(&request("a", "it writes"));
         assert_eq!(first, shown(&request("b", "it writes")));

@@ -13,6 +13,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header}
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use crate::access::ServerAccess;
 use crate::app::{App, Shared, lock};
 use crate::connection::Guest;
 use crate::credentials::{Credential, CredentialKind, Scope};
@@ -51,7 +52,7 @@ const HEADERS: &[(&str, &str)] = &[
 
 /// Checks 1 to 3, for every request, known route or not. Adds the headers of every answer.
 pub(crate) async fn outer(State(app): State<Shared>, request: Request, next: Next) -> Response {
-    let mut response = match admitted(&app, &request) {
+    let mut response = match admitted(&app.access, &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };
@@ -66,16 +67,16 @@ pub(crate) async fn outer(State(app): State<Shared>, request: Request, next: Nex
     response
 }
 
-fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
+pub(crate) fn admitted(access: &ServerAccess, request: &Request) -> Result<(), Problem> {
     let peer = request.extensions().get::<Peer>();
-    if !peer.is_some_and(|Peer(peer)| app.access.admits(peer.ip())) {
+    if !peer.is_some_and(|Peer(peer)| access.admits(peer.ip())) {
         let text = "this server accepts connections from its own machine only";
         return Err(Problem::refused(StatusCode::FORBIDDEN, "peer", text)
             .fixed_by("windlass serve --listen 0.0.0.0:PORT --name HOST"));
     }
     let headers = request.headers();
     let host = host(request).unwrap_or_default();
-    if !app.access.is_own_host(host) {
+    if !access.is_own_host(host) {
         let text = format!("this server is not called `{}`", printable(host));
         let name = host.split(':').next().unwrap_or_default();
         return Err(Problem::refused(StatusCode::MISDIRECTED_REQUEST, "host", text)
@@ -83,12 +84,12 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     }
     if let Some(origin) = headers.get(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or("(not text)");
-        if !app.access.is_own_origin(origin) {
+        if !access.is_own_origin(origin) {
             let text = format!("a page of `{}` may not use this server", printable(origin));
             return Err(
                 Problem::refused(StatusCode::FORBIDDEN, "origin", text).fixed_by(format!(
                     "open {} itself, or add its name with --name",
-                    app.access.url()
+                    access.url()
                 )),
             );
         }
@@ -99,7 +100,7 @@ fn admitted(app: &App, request: &Request) -> Result<(), Problem> {
     if !matches!(site, None | Some("same-origin" | "none")) {
         let text = "a page of another site may not use this server";
         return Err(Problem::refused(StatusCode::FORBIDDEN, "sec_fetch_site", text)
-            .fixed_by(format!("open {} in its own tab", app.access.url())));
+            .fixed_by(format!("open {} in its own tab", access.url())));
     }
     Ok(())
 }
@@ -207,7 +208,7 @@ async fn credential(app: &App, head: &Parts, scope: Scope) -> Result<Who, Proble
 }
 
 /// Returns the secrets of a request, and for each whether it came from a cookie. A bearer token goes first.
-fn secrets(headers: &HeaderMap, cookie: &str) -> Vec<(String, bool)> {
+pub(crate) fn secrets(headers: &HeaderMap, cookie: &str) -> Vec<(String, bool)> {
     const MOST: usize = 4;
     let bearer = headers
         .get(header::AUTHORIZATION)

@@ -11,6 +11,7 @@ mod context;
 mod cost;
 mod cron;
 mod defined;
+mod extension;
 mod goal;
 mod help;
 mod look;
@@ -114,6 +115,23 @@ struct Command {
 }
 
 impl Command {
+    /// A command without arguments.
+    #[rustfmt::skip]
+    const fn plain(name: &'static str, help: &'static str, run: Handler) -> Self {
+        let (aliases, arguments, complete): (&[&str], _, _) = (&[], "", Complete::Nothing);
+        Self { name, aliases, arguments, help, complete, run }
+    }
+
+    /// A command that the subsystem of the same name carries out.
+    #[rustfmt::skip]
+    const fn of_extension(
+        name: &'static str, aliases: &'static [&'static str], arguments: &'static str, help: &'static str,
+        complete: &'static [&'static str],
+    ) -> Self {
+        let run: Handler = |cx, words| Box::pin(extension::extension(cx, words));
+        Self { name, aliases, arguments, help, complete: Complete::Words(complete), run }
+    }
+
     fn info(&self) -> CommandInfo {
         CommandInfo {
             name: self.name.to_owned(),
@@ -132,9 +150,11 @@ impl Command {
 
 /// Returns the built-in command of this name.
 fn find(name: &str) -> Option<&'static Command> {
-    COMMANDS
-        .iter()
-        .find(|command| command.name == name || command.aliases.contains(&name))
+    COMMANDS.iter().find(|command| {
+        std::iter::once(&command.name)
+            .chain(command.aliases)
+            .any(|own| own.eq_ignore_ascii_case(name))
+    })
 }
 
 /// Returns the built-in commands.
@@ -144,6 +164,8 @@ pub(crate) fn built_in() -> Vec<CommandInfo> {
 
 /// Arguments of a built-in command: words, and flags that start with `--`.
 struct Words<'a> {
+    /// Name of the command.
+    command: &'static str,
     words: Vec<&'a str>,
     flags: Vec<&'a str>,
     /// The arguments as they were typed, including further lines.
@@ -151,12 +173,13 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn of(arguments: &'a str) -> Self {
+    fn of(command: &'static str, arguments: &'a str) -> Self {
         let line = arguments.lines().next().unwrap_or_default();
         let (flags, words) = line
             .split_whitespace()
             .partition(|word| word.len() > 2 && word.starts_with("--"));
         Self {
+            command,
             words,
             flags,
             raw: arguments,
@@ -238,22 +261,47 @@ impl CommandContext<'_> {
         };
         let Some(command) = find(parsed.name) else {
             let defined = self.defined().commands;
-            return match defined.iter().find(|command| command.name == parsed.name) {
+            return match defined
+                .iter()
+                .find(|command| command.name.eq_ignore_ascii_case(parsed.name))
+            {
+                Some(DefinedCommand {
+                    runs_in: Some(subsystem),
+                    name,
+                    ..
+                }) => {
+                    let arguments = format!("/{name} {}", parsed.arguments);
+                    let outcome = extension::extension(self, &Words::of(subsystem, &arguments)).await;
+                    outcome.map_err(|stop| self.refusal(stop, name, name))
+                }
                 Some(command) => Ok(defined::expand(command, parsed.arguments)),
+                None if parsed.name.contains(':') => {
+                    // MCP-6: `/server:prompt` is a prompt of an MCP server.
+                    let words = format!("prompt {} {}", parsed.name, parsed.arguments);
+                    let outcome = extension::extension(self, &Words::of("mcp", &words)).await;
+                    outcome.map_err(|stop| match stop {
+                        Stop::Failed(text) if text.starts_with("MCP server") => ClientError::Command(text),
+                        _ => ClientError::CommandUsage(unknown(parsed.name, &defined)),
+                    })
+                }
                 None => Err(ClientError::CommandUsage(unknown(parsed.name, &defined))),
             };
         };
-        let words = Words::of(parsed.arguments);
+        let words = Words::of(command.name, parsed.arguments);
         let outcome = (command.run)(self, &words).await;
-        outcome.map_err(|stop| match stop {
-            Stop::Usage => ClientError::CommandUsage(format!("write it as {}", command.usage())),
+        outcome.map_err(|stop| self.refusal(stop, command.name, &command.usage()))
+    }
+
+    fn refusal(&self, stop: Stop, command: &str, usage: &str) -> ClientError {
+        match stop {
+            Stop::Usage => ClientError::CommandUsage(format!("write it as {usage}")),
             Stop::Busy => ClientError::CommandBusy {
                 session: self.info.id.clone(),
-                command: command.name.to_owned(),
+                command: command.to_owned(),
             },
             Stop::Failed(text) => ClientError::Command(text),
             Stop::Client(error) => error,
-        })
+        }
     }
 
     /// Refuses to continue while a turn runs.
@@ -315,6 +363,7 @@ fn unknown(name: &str, defined: &[DefinedCommand]) -> String {
 
 /// Returns the intended name, if one is close enough: an incomplete or a mistyped one.
 fn nearest<'a>(name: &str, all: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let name = &*name.to_ascii_lowercase();
     let letters = name.chars().count();
     let distance = |candidate: &str| {
         if letters >= 2 && candidate.starts_with(name) {

@@ -57,6 +57,7 @@ fn the_nearest_is_suggested() {
         body: String::new(),
         source: CommandSource::User,
         file: String::new(),
+        runs_in: None,
     }];
     for (typed, meant) in [
         ("sessoin", Some("session")),
@@ -81,7 +82,7 @@ fn the_nearest_is_suggested() {
 /// CMD-1: a built-in command reads the words and flags of its own line.
 #[test]
 fn lines_become_words() {
-    let words = Words::of("rewind 3 --force\nand more");
+    let words = Words::of("checkpoint", "rewind 3 --force\nand more");
     assert_eq!(
         (words.get(0), words.get(1), words.get(2)),
         (Some("rewind"), Some("3"), None)

@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_api::{CommandSource, FailureKind, Message, MessageId, Offer, SessionId, SessionInfo};
+use windlass_api::{
+    CommandSource, FailureKind, FolderFacts, Message, MessageId, Offer, Part, SessionId, SessionInfo,
+};
 use windlass_core::checkpoint::Checkpoints;
 use windlass_core::compact::Compactor;
 use windlass_core::dispatch::CallConfig;
@@ -144,10 +146,63 @@ pub trait EnvFacts {
     }
 }
 
+/// Subsystems of a session with a slash command of their own: hook files, skills, MCP servers, memory.
+#[async_trait]
+pub trait Extensions: Send + Sync {
+    /// Returns the branch of the session's folder and the instructions in effect.
+    fn surroundings(&self) -> FolderFacts {
+        FolderFacts::default()
+    }
+
+    /// Returns the files with instructions that are in effect.
+    fn instructions(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Runs the command of a subsystem. `None` if the environment has no such subsystem; a failure is a message for
+    /// the user.
+    async fn extension_command(
+        &mut self,
+        _command: &ExtensionCommand<'_>,
+    ) -> Option<Result<ExtensionReply, String>> {
+        None
+    }
+}
+
+/// A slash command for a subsystem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ExtensionCommand<'a> {
+    /// Name of the command, without the slash.
+    pub name: &'a str,
+    /// Arguments as they were typed.
+    pub arguments: &'a str,
+    /// True while a turn runs: only look then.
+    pub is_busy: bool,
+}
+
+/// Answer of a subsystem to its command.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ExtensionReply {
+    /// Text for the user.
+    pub text: String,
+    /// Input to submit, if the command starts a turn.
+    pub submit: Option<Vec<Part>>,
+}
+
+impl ExtensionReply {
+    /// A reply that only shows a text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            submit: None,
+        }
+    }
+}
+
 /// The environment of one session. Tools know which content the model has seen, so the environment is kept
 /// after the session's task ends, for the next time the session is opened.
 #[async_trait]
-pub trait SessionEnv: EnvFacts + Send + Sync {
+pub trait SessionEnv: EnvFacts + Extensions + Send + Sync {
     /// Plans the next turn. Files that changed since the last turn take effect here.
     ///
     /// # Errors
@@ -225,6 +280,11 @@ pub trait EffortSwitch: Send + Sync {
     /// # Errors
     /// Fails if there is no such effort, or the provider cannot be used with it.
     async fn set_effort(&mut self, effort: &str) -> Result<(), ChooseError>;
+
+    /// Returns the models to choose from, as `provider/model`. Must not connect to anything.
+    fn choices(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// The models available to a session, one of which is active.
@@ -450,6 +510,8 @@ pub struct DefinedCommand {
     pub source: CommandSource,
     /// Path of the file.
     pub file: String,
+    /// The subsystem that carries the command out; `None` for a prompt.
+    pub runs_in: Option<&'static str>,
 }
 
 /// The configuration of one turn, and the connections that its environment provides.

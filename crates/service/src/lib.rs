@@ -60,10 +60,10 @@ use self::commands::Then;
 pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 use self::dormant::Dormant;
 pub use self::environment::{
-    AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EffortSwitch, EnvFacts, Goals,
-    Granted, MergedCopy, ModelChoice, ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv,
-    SessionFactory, SessionHost, SupervisorLimits, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart,
-    UserCommand,
+    AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EffortSwitch, EnvFacts,
+    ExtensionCommand, ExtensionReply, Extensions, Goals, Granted, MergedCopy, ModelChoice, ModelSwitch,
+    NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory, SessionHost, SupervisorLimits,
+    SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use self::handle::SessionHandle;
 use self::keyed::Routed;
@@ -350,7 +350,7 @@ impl Commands for Service {
     }
 
     async fn command(&self, session: &SessionId, line: &str) -> Result<CommandReply, ClientError> {
-        if command_line(line).is_some_and(|typed| typed.name == "why") {
+        if command_line(line).is_some_and(|typed| typed.name.eq_ignore_ascii_case("why")) {
             // The session's task may be waiting for the same lock.
             let chain = self.why(session).await;
             if chain.iter().any(|wait| wait.on == WaitOn::Lock) {

@@ -13,8 +13,9 @@ use windlass_core::provider::Provider;
 use windlass_core::tool::ToolSpec;
 use windlass_core::turn::Limits;
 use windlass_service::{
-    ChooseError, Chosen, Defined, EffortSwitch, EnvFacts, Goals, Granted, ModelChoice, ModelSwitch, NotReady,
-    Permissions, SessionEnv, SessionFactory, SessionHost, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    ChooseError, Chosen, Defined, EffortSwitch, EnvFacts, Extensions, Goals, Granted, ModelChoice,
+    ModelSwitch, NotReady, Permissions, SessionEnv, SessionFactory, SessionHost, Titles, ToolInfo, TurnPlan,
+    TurnStart, UserCommand,
 };
 
 use crate::fake_checkpoints::FakeCheckpoints;
@@ -275,6 +276,8 @@ impl Permissions for FakeEnv {
         self.user_command(turn, command).await
     }
 }
+
+impl Extensions for FakeEnv {}
 
 impl EnvFacts for FakeEnv {
     fn environment(&self) -> Option<String> {

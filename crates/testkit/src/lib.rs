@@ -8,6 +8,7 @@
 //! - [`Screen`]: one start of the binary on its own terminal, made by [`Run::on_screen`]: takes keys and
 //!   returns the visible screen.
 //! - [`Editor`]: one start of `windlass acp` with a client of its protocol, which checks every line against the schema.
+//! - [`McpClient`]: one start of `windlass mcp serve` with a client of its protocol.
 //! - [`Browser`]: Chromium without a window, for the web page.
 //! - [`Output`]: exit code, both streams, and the events of `--output-format stream-json`.
 //! - [`SimServer`]: the simulated model on its own thread, with its request log.
@@ -37,6 +38,7 @@ mod editor;
 mod fake_checkpoints;
 mod fake_env;
 mod http;
+mod mcp;
 mod output;
 mod process;
 mod run;
@@ -53,6 +55,7 @@ pub use self::editor::Editor;
 pub use self::fake_checkpoints::{FakeCheckpoints, Takeover};
 pub use self::fake_env::{EnvKit, FakeEnv, FakeFactory};
 pub use self::http::{HttpAnswer, HttpServer, SseEvent, SseEvents, http};
+pub use self::mcp::McpClient;
 pub use self::output::Output;
 pub use self::process::processes_with;
 pub use self::run::{Run, Running};

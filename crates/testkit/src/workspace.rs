@@ -22,6 +22,7 @@ pub fn settings_name(wire: Protocol) -> &'static str {
         Protocol::Anthropic => "anthropic-messages",
         Protocol::Chat => "openai-chat",
         Protocol::Responses => "openai-responses",
+        Protocol::Gemini => "gemini",
     }
 }
 
@@ -157,6 +158,8 @@ impl Workspace {
         run.cwd(self.path())
             .env("HOME", &self.user_home().display().to_string())
             .env("WINDLASS_HOME", &self.home().display().to_string())
+            // Sessions of a test do not know each other, unless it is about that.
+            .env("WINDLASS_MEMORY_ENABLED", "false")
     }
 }
 

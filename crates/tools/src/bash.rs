@@ -63,23 +63,22 @@ const DESCRIPTION: usize = 200;
 pub(crate) struct BashInput {
     #[serde(alias = "cmd")]
     command: String,
-    /// Seconds until it is killed, at most 1800.
+    /// Seconds, at most 1800.
     #[serde(default, alias = "timeout")]
     timeout_secs: Option<u64>,
     /// Its purpose in a few words, for the user.
     #[serde(default)]
     description: Option<String>,
-    /// It needs the network, which the sandbox keeps off. The user is asked.
+    /// It needs the network. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     network: bool,
-    /// It writes outside the working directory and the temporary folder, or changes protected files such as git's
-    /// settings and hooks. The user is asked.
+    /// It writes outside the working directory, or changes git's settings. The user is asked.
     #[serde(default, deserialize_with = "null_is_default")]
     outside: bool,
-    /// It changes files although it looks as if it only reads them.
+    /// It writes, although it looks like a read.
     #[serde(default, deserialize_with = "null_is_default")]
     write: bool,
-    /// Returns at once and leaves it running, without a time limit unless one is given; bash_job reads and ends it.
+    /// Returns at once and leaves it running; bash_job reads and ends it.
     #[serde(default, deserialize_with = "null_is_default")]
     background: bool,
     #[serde(skip)]

@@ -10,7 +10,8 @@ use windlass_core::tool::{Category, Tool, ToolContext, ToolError, ToolOutput, To
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DoneInput {
-    /// The final answer for the user.
+    /// The final answer for the user; by default the text before this call.
+    #[serde(default, deserialize_with = "null_is_default")]
     message: String,
     /// Claims about what was verified, each with the command that shows it.
     #[serde(default, deserialize_with = "null_is_default")]
@@ -49,11 +50,6 @@ impl Tool for Done {
     }
 
     async fn run(&self, input: DoneInput, _: ToolContext) -> Result<ToolOutput, ToolError> {
-        if input.message.trim().is_empty() {
-            return Err(ToolError::Invalid(
-                "`message` is empty; it is the answer the user gets.".to_owned(),
-            ));
-        }
         Ok(ToolOutput {
             ends_turn: Some(input.message),
             ..ToolOutput::text("Task complete")

@@ -37,7 +37,7 @@ pub(crate) struct ToolOutputInput {
     /// The first line, from 1.
     #[serde(default)]
     offset: Option<u64>,
-    /// Maximum number of lines or matches; 500 by default.
+    /// Lines or matches; 500 by default.
     #[serde(default)]
     limit: Option<u64>,
     /// A regular expression (Rust syntax).

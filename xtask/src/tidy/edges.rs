@@ -26,7 +26,6 @@ const NONE: Siblings = Siblings::Only(&[]);
 const ONLY_BASE: Siblings = Siblings::BaseAnd(&[]);
 /// Not `core`: the simulated model must not share a mistake with our own client.
 const FOR_SIM: Siblings = Siblings::Only(&["windlass-yaml"]);
-const FOR_CHECKPOINT: Siblings = Siblings::BaseAnd(&["windlass-sandbox"]);
 const FOR_WORKTREE: Siblings = Siblings::Only(&["windlass-checkpoint", "windlass-sandbox"]);
 const FOR_TOOLS: Siblings = Siblings::BaseAnd(&[
     "windlass-sandbox",
@@ -56,7 +55,17 @@ const FOR_HOST: Siblings = Siblings::BaseAnd(&[
     "windlass-sim",
     // The jobs that `/cron` shows.
     "windlass-cron",
+    // Extensions of a session.
+    "windlass-hooks",
+    "windlass-skills",
+    "windlass-mcp",
+    "windlass-memory",
+    "windlass-codeindex",
 ]);
+const WITH_JSONRPC: Siblings = Siblings::BaseAnd(&["windlass-jsonrpc"]);
+/// The checks of requests are those of the server.
+const FOR_MCP_SERVER: Siblings = Siblings::BaseAnd(&["windlass-jsonrpc", "windlass-server"]);
+const WITH_SANDBOX: Siblings = Siblings::BaseAnd(&["windlass-sandbox"]);
 
 /// The table to edit when a crate is added, from the bottom up: a crate comes after those it uses.
 /// Tests may use any sibling, except in core.
@@ -69,10 +78,14 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/sim",        package: "windlass-sim",        product: FOR_SIM, tests: Siblings::Any },
     Member { folder: "crates/shell",      package: "windlass-shell",      product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/sandbox",    package: "windlass-sandbox",    product: ONLY_BASE, tests: Siblings::Any },
-    Member { folder: "crates/checkpoint", package: "windlass-checkpoint", product: FOR_CHECKPOINT, tests: Siblings::Any },
+    Member { folder: "crates/checkpoint", package: "windlass-checkpoint", product: WITH_SANDBOX, tests: Siblings::Any },
     Member { folder: "crates/worktree",   package: "windlass-worktree",   product: FOR_WORKTREE, tests: Siblings::Any },
     Member { folder: "crates/tools",      package: "windlass-tools",      product: FOR_TOOLS, tests: Siblings::Any },
-    Member { folder: "crates/mcp",        package: "windlass-mcp",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/mcp",        package: "windlass-mcp",        product: WITH_SANDBOX, tests: Siblings::Any },
+    Member { folder: "crates/hooks",      package: "windlass-hooks",      product: WITH_SANDBOX, tests: Siblings::Any },
+    Member { folder: "crates/skills",     package: "windlass-skills",     product: Siblings::BaseAnd(&["windlass-yaml"]), tests: Siblings::Any },
+    Member { folder: "crates/memory",     package: "windlass-memory",     product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/codeindex",  package: "windlass-codeindex",  product: WITH_SANDBOX, tests: Siblings::Any },
     Member { folder: "crates/store",      package: "windlass-store",      product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/service",    package: "windlass-service",    product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/lab",        package: "windlass-lab",        product: ONLY_BASE, tests: Siblings::Any },
@@ -81,8 +94,10 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/config",     package: "windlass-config",     product: FOR_CONFIG, tests: Siblings::Any },
     Member { folder: "crates/host",       package: "windlass-host",       product: FOR_HOST, tests: Siblings::Any },
     Member { folder: "crates/tui",        package: "windlass-tui",        product: ONLY_BASE, tests: Siblings::Any },
-    Member { folder: "crates/acp",        package: "windlass-acp",        product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/jsonrpc",    package: "windlass-jsonrpc",    product: NONE, tests: NONE },
+    Member { folder: "crates/acp",        package: "windlass-acp",        product: WITH_JSONRPC, tests: Siblings::Any },
     Member { folder: "crates/server",     package: "windlass-server",     product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/mcp-server", package: "windlass-mcp-server", product: FOR_MCP_SERVER, tests: Siblings::Any },
     Member { folder: "crates/cli",        package: "windlass",            product: Siblings::AnyBut(&["windlass-testkit", "windlass-bench"]), tests: Siblings::Any },
     Member { folder: "crates/testkit",    package: "windlass-testkit",    product: Siblings::Any, tests: Siblings::Any },
     Member { folder: "bench",             package: "windlass-bench",      product: Siblings::Any, tests: Siblings::Any },
@@ -101,7 +116,7 @@ struct Border {
 #[rustfmt::skip]
 const BORDERS: &[Border] = &[
     Border { dependency: "anyhow",                packages: &["windlass", "windlass-bench", "xtask"], why: "libraries name their errors" },
-    Border { dependency: "rmcp",                  packages: &["windlass-mcp"],                        why: "MCP types stay in mcp" },
+    Border { dependency: "rmcp",                  packages: &["windlass-mcp", "windlass-mcp-server"], why: "MCP types stay in mcp and mcp-server" },
     Border { dependency: "agent-client-protocol", packages: &["windlass-server"],                     why: "ACP types stay in server" },
     Border { dependency: "rusqlite",              packages: &["windlass-store"],                      why: "SQL stays in store" },
     Border { dependency: "tokio-postgres",        packages: &["windlass-store"],                      why: "SQL stays in store" },

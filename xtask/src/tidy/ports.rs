@@ -78,12 +78,15 @@ const PORTS: &[Port] = &[
     // The helper process replaces itself with the command, in the folder and environment it was started with.
     Port { files: "crates/sandbox/*",                 to: &[World::Environment, World::Process] },
     Port { files: "crates/tools/src/bash*.rs",        to: &[World::Clock, World::Sleep, World::Process] },
+    // Hooks are programs of the user, and run as the user would run them.
+    Port { files: "crates/hooks/src/process.rs",      to: &[World::Process] },
     // Git makes the worktrees of sub-agents, without any program that a repository names.
     Port { files: "crates/worktree/src/git.rs",       to: &[World::Process] },
     // A key comes from a variable or from a command in the user's settings.
     Port { files: "crates/providers/src/key*.rs",     to: &[World::Environment, World::Process] },
     // The user names a command that prints a key; it is theirs, and runs as they would run it.
     Port { files: "crates/host/src/connect/key.rs",   to: &[World::Process] },
+    Port { files: "crates/host/src/connect/keyring.rs", to: &[World::Process] },
     // The binary creates the ports.
     Port { files: "crates/cli/*",                     to: &[World::Clock, World::Sleep, World::Process] },
     // Cargo passes parameters to build scripts in the environment.

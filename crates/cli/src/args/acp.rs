@@ -27,16 +27,6 @@ pub(crate) struct AcpOptions {
 impl AcpOptions {
     /// Returns the settings that the flags stand for.
     pub(crate) fn flags(&self) -> Vec<(&'static str, &'static str, String)> {
-        let mut flags = Vec::new();
-        if let Some(mode) = &self.mode.mode {
-            flags.push(("security.mode", "--mode", mode.clone()));
-        }
-        if let Some(mode) = self.mode.permission_mode {
-            flags.push(("security.mode", "--permission-mode", mode.name().to_owned()));
-        }
-        if self.allow_home {
-            flags.push(("security.allow_home", "--allow-home", "true".to_owned()));
-        }
-        flags
+        self.mode.flags(self.allow_home)
     }
 }

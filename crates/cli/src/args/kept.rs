@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use windlass_host::import::ImportFormat;
 
 /// Text at the end of `windlass sessions --help`.
 pub(crate) const SESSIONS_HELP: &str = "\
@@ -11,7 +12,7 @@ SESSION is an id, a unique start of an id, or a name.
 
 Examples:
   windlass sessions list                      list the sessions of this folder
-  windlass sessions search rate limit         find sessions by their text
+  windlass sessions search rate limit         find sessions by their text, or by a question
   windlass exec --resume 0197a1b2-c3d4 \"…\"    resume a session
   windlass sessions export 0197a1b2-c3d4      read a whole session
 
@@ -46,7 +47,7 @@ pub(crate) enum SessionsCommand {
     },
     /// Search the text of all sessions
     Search {
-        /// Words that must all occur; the last one may be the start of a word
+        /// A question, or words: any of them may occur, and rare ones count more
         #[arg(required = true)]
         words: Vec<String>,
         /// Maximum number of matches
@@ -158,6 +159,26 @@ pub(crate) enum ImportFrom {
     Codex,
     /// ~/.pi/agent/sessions/…/….jsonl
     Pi,
+}
+
+impl ImportFrom {
+    pub(crate) const fn of(format: ImportFormat) -> Self {
+        match format {
+            ImportFormat::Windlass => Self::Windlass,
+            ImportFormat::ClaudeCode => Self::ClaudeCode,
+            ImportFormat::Codex => Self::Codex,
+            ImportFormat::Pi => Self::Pi,
+        }
+    }
+
+    pub(crate) const fn format(self) -> ImportFormat {
+        match self {
+            Self::Windlass => ImportFormat::Windlass,
+            Self::ClaudeCode => ImportFormat::ClaudeCode,
+            Self::Codex => ImportFormat::Codex,
+            Self::Pi => ImportFormat::Pi,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

@@ -23,7 +23,7 @@ use windlass_host::factory::{SessionSpec, SessionTools, policy, session_tools};
 
 use crate::engine::{Engine, ModelRuntime, Plan};
 use crate::observe::Wanted;
-use crate::session_choice::{SessionChoice, SessionStore};
+use crate::session_choice::{NewSession, SessionChoice, SessionStore};
 use crate::wide_folder;
 
 /// Name of the flag that a setting of a job stands for, in messages.
@@ -124,6 +124,7 @@ impl LocalRunner {
             interactive: true,
             given,
             watch,
+            new: NewSession::default(),
         };
         let engine = Engine::start(&settings, &models, plan, keeper).await?;
         let ended = turn(&*engine.backend, run.session, run.prompt, cancel).await;

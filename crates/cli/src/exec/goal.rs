@@ -34,7 +34,7 @@ pub(super) fn request(words: &[String], options: &ExecOptions) -> Result<Option<
         let text = "a goal that is resumed keeps its checks: leave out --check and --file";
         return Err(Problem::usage(text));
     }
-    if options.output_schema.is_some() {
+    if options.output.output_schema.is_some() {
         return Err(Problem::usage("--goal cannot be combined with --output-schema"));
     }
     Ok(Some(GoalRequest {

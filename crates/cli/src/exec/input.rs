@@ -1,11 +1,14 @@
 //! The prompt: from the arguments, from standard input, or from both.
 
-use std::io::{IsTerminal, Read};
+use std::io::{BufRead, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
 use crate::output::Style;
+use crate::signals::Signals;
+use windlass_api::Part;
 use windlass_config::Problem;
+use windlass_host::compat;
 
 /// Maximum size of standard input, in bytes.
 const MOST_BYTES: u64 = 10 * 1024 * 1024;
@@ -45,6 +48,60 @@ fn has_piped_input() -> bool {
             kind.is_file() || kind.is_fifo() || kind.is_socket()
         }
         Err(_) => false,
+    }
+}
+
+/// Messages on standard input, one JSON object per line.
+pub(crate) struct MessageLines {
+    receiver: tokio::sync::mpsc::Receiver<std::io::Result<String>>,
+    number: usize,
+    /// The prompt of the command line, which comes first.
+    prompt: Option<String>,
+}
+
+impl MessageLines {
+    /// Starts reading. No other code may read standard input after this.
+    pub(super) fn of_stdin(words: &[String]) -> Self {
+        let prompt = words.join(" ");
+        let (sender, receiver) = tokio::sync::mpsc::channel(1);
+        // A read that never ends must not keep the program from ending.
+        std::thread::spawn(move || {
+            let mut input = std::io::stdin().lock();
+            loop {
+                let mut line = String::new();
+                let read = input.by_ref().take(MOST_BYTES).read_line(&mut line);
+                let is_last = !matches!(read, Ok(1..));
+                if matches!(read, Ok(0)) || sender.blocking_send(read.map(|_| line)).is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        Self {
+            receiver,
+            number: 0,
+            prompt: Some(prompt).filter(|prompt| !matches!(prompt.trim(), "" | "-")),
+        }
+    }
+
+    /// Returns the parts of the next message; `None` at the end, or after a signal.
+    pub(super) async fn next(&mut self, signals: &Signals) -> Result<Option<Vec<Part>>, Problem> {
+        if let Some(prompt) = self.prompt.take() {
+            return Ok(Some(vec![Part::text(prompt)]));
+        }
+        loop {
+            let line = tokio::select! {
+                biased;
+                () = signals.interrupted() => return Ok(None),
+                line = self.receiver.recv() => line,
+            };
+            let Some(line) = line else { return Ok(None) };
+            self.number += 1;
+            let line = line
+                .map_err(|error| Problem::usage(format!("standard input, line {}: {error}", self.number)))?;
+            if !line.trim().is_empty() {
+                return compat::message(&line, self.number).map(Some);
+            }
+        }
     }
 }
 

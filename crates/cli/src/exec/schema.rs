@@ -16,10 +16,18 @@ pub(crate) struct AnswerSchema {
 const MOST_COMPLAINTS: usize = 5;
 
 impl AnswerSchema {
-    /// Reads a schema file.
-    pub(super) fn read(path: &Path) -> Result<Self, Problem> {
-        let problem = |what: String| Problem::usage(format!("--output-schema {}: {what}", path.display()));
-        let text = std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?;
+    /// Reads a schema: a file, or the JSON itself.
+    pub(super) fn read(given: &str) -> Result<Self, Problem> {
+        let is_inline = given.trim_start().starts_with('{');
+        let path = Path::new(if is_inline { "the schema" } else { given });
+        let problem = |what: String| match is_inline {
+            true => Problem::usage(format!("--output-schema: {what}")),
+            false => Problem::usage(format!("--output-schema {given}: {what}")),
+        };
+        let text = match is_inline {
+            true => given.to_owned(),
+            false => std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?,
+        };
         let schema: Value =
             serde_json::from_str(&text).map_err(|error| problem(format!("not JSON: {error}")))?;
         let validator = jsonschema::validator_for(&schema)

@@ -1,9 +1,19 @@
 //! Result of a turn.
 
-use windlass_api::Event;
+use windlass_api::{Event, FailureKind};
 
 use super::Trouble;
 use crate::exit::Exit;
+
+/// Returns the name of a failure: for a provider, the name of its error, such as `network`.
+fn kind(reason: FailureKind) -> String {
+    let value = match reason {
+        FailureKind::Provider(kind) => serde_json::to_value(kind),
+        other => serde_json::to_value(other),
+    };
+    let name = value.ok().and_then(|value| value.as_str().map(str::to_owned));
+    name.unwrap_or_else(|| "failed".to_owned())
+}
 
 /// Result of a turn, derived from its terminal event.
 pub(crate) struct Outcome {
@@ -28,18 +38,24 @@ impl Outcome {
                 message,
                 hint,
                 ..
-            } => {
-                let kind = serde_json::to_value(reason).ok();
-                let kind = kind.map(|kind| kind.as_str().map_or_else(|| kind.to_string(), str::to_owned));
-                Self::failed(
-                    Exit::of_failure(*reason),
-                    &kind.unwrap_or_default(),
-                    message.clone(),
-                    hint.clone(),
-                )
-            }
+            } => Self::failed(
+                Exit::of_failure(*reason),
+                &kind(*reason),
+                message.clone(),
+                hint.clone(),
+            ),
             _ => Self::failed(canceled, "canceled", "interrupted".to_owned(), None),
         }
+    }
+
+    /// The same result of a run that took too long.
+    pub(crate) fn late(self) -> Self {
+        Self::failed(
+            Exit::Failed,
+            "timeout",
+            "the time of --timeout is over".to_owned(),
+            None,
+        )
     }
 
     /// A result with an answer.

@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, Stdout, Write};
 
 use windlass_api::Envelope;
 
-use super::{Printer, RunResult, Style};
+use super::{Printer, RunResult, Style, json};
 
 pub(super) struct StreamJsonPrinter {
     out: BufWriter<Stdout>,
@@ -32,6 +32,9 @@ impl Printer for StreamJsonPrinter {
 
     fn finish(&mut self, result: &RunResult) -> io::Result<()> {
         self.out.flush()?;
+        if self.style.verbose {
+            json::print(result)?;
+        }
         self.style.trouble(result);
         Ok(())
     }

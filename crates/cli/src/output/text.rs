@@ -10,10 +10,14 @@ use windlass_service::format::cut;
 
 use super::spinner::Spinner;
 use super::{Printer, RunResult};
+use crate::args::ColorChoice;
 use crate::terminal::{plain, tell};
 
 /// Maximum length of a goal in the notice that it was reached, in characters.
 const GOAL: usize = 100;
+
+/// Maximum number of lines of a result with `--verbose`.
+const MOST_VERBOSE: usize = 2_000;
 
 /// Verbosity and colors.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +30,8 @@ pub(crate) struct Style {
     pub(crate) live: bool,
     /// Show a spinner on standard error.
     pub(crate) spinner: bool,
+    /// Show what tools return.
+    pub(crate) verbose: bool,
 }
 
 impl Style {
@@ -40,6 +46,21 @@ impl Style {
             color: !refused && (forced || (terminal && !dumb)),
             live: io::stdout().is_terminal(),
             spinner: terminal && !dumb && !quiet,
+            verbose: false,
+        }
+    }
+
+    /// Applies what the command line asks for.
+    pub(crate) fn with(self, verbose: bool, color: ColorChoice) -> Self {
+        let color = match color {
+            ColorChoice::Auto => self.color,
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+        };
+        Self {
+            verbose,
+            color,
+            ..self
         }
     }
 
@@ -208,6 +229,7 @@ impl TextPrinter {
                 3,
             ),
         };
+        let most = if self.style.verbose { MOST_VERBOSE } else { most };
         for line in lines.iter().take(most) {
             let code = match line.chars().next() {
                 Some('+') if diff.is_some() => "32",

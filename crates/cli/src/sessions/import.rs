@@ -1,26 +1,15 @@
 //! `windlass sessions import`: reads Windlass exports, and the files of other agents.
 //!
-//! Each format has a reader that turns a file into a `Conversation`, which matches calls with results; the
-//! result is stored as an ordinary session. Nothing is stored unless the whole file could be read, or the
-//! user accepts the readable part.
+//! The readers of the formats are in `host`. Nothing is stored unless the whole file could be read, or the user accepts
+//! the readable part.
 
-mod claude_code;
-mod codex;
-mod conversation;
-mod lines;
-mod pi;
-mod windlass;
+use std::path::Path;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-
-use serde_json::Value;
-use windlass_api::{Event, Label, SessionId};
-use windlass_core::clock::{Clock, SystemClock, Timestamp};
+use windlass_api::{Event, SessionId};
+use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::{Batch, Durability, NewSession, Store};
 use windlass_core::text::count;
 
-use self::lines::Lines;
 use super::line;
 use crate::args::{ImportFrom, ImportOptions};
 use crate::engine::working_directory;
@@ -28,26 +17,10 @@ use crate::exit::Exit;
 use crate::session_choice::problem;
 use crate::terminal::{say, tell};
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::import::{Imported, detect, read};
 
 /// Maximum number of damaged places listed.
 const MAX_NAMED: usize = 10;
-
-/// Content of an imported file.
-struct Imported {
-    /// Original id, if the session may keep it.
-    id: Option<SessionId>,
-    label: Label,
-    /// Folder of the session.
-    place: Option<String>,
-    created_at: Option<Timestamp>,
-    /// Events to store, with their times.
-    events: Vec<(Timestamp, Event)>,
-    messages: usize,
-    /// Content that was skipped on purpose, with counts.
-    skipped: BTreeMap<String, usize>,
-    /// Content that could not be read: location and reason.
-    damaged: Vec<String>,
-}
 
 /// Reads a file and stores it as a session that can be resumed.
 pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result<Exit, Problem> {
@@ -57,13 +30,13 @@ pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result
     let name = options.file.display().to_string();
     let from = match options.from {
         Some(from) => from,
-        None => detect(&bytes).ok_or_else(|| {
+        None => detect(&bytes).map(ImportFrom::of).ok_or_else(|| {
             Problem::usage(format!(
                 "{name}: not a session of Windlass, Claude Code, Codex or pi; --from sets the format"
             ))
         })?,
     };
-    let imported = read(from, &bytes, &name, &here)?;
+    let imported = read(from.format(), &bytes, &name, &here, SystemClock::default().now())?;
     refuse_damage(&imported, options.lenient)?;
     if imported.messages == 0 {
         return Err(Problem::new(
@@ -74,42 +47,6 @@ pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result
     let id = keep(store, &imported, &here).await?;
     report(&imported, from, &id);
     Ok(Exit::Ok)
-}
-
-fn read(from: ImportFrom, bytes: &[u8], name: &str, here: &Path) -> Result<Imported, Problem> {
-    let conversation = match from {
-        ImportFrom::Windlass => return windlass::read(bytes, name),
-        ImportFrom::ClaudeCode => claude_code::read(Lines::read(bytes, name)),
-        ImportFrom::Codex => codex::read(Lines::read(bytes, name)),
-        ImportFrom::Pi => pi::read(Lines::read(bytes, name)),
-    };
-    let place = conversation.place.as_deref().map(PathBuf::from);
-    let cwd = place.filter(|place| place.is_dir()).unwrap_or(here.to_owned());
-    Ok(conversation.imported(&cwd, SystemClock::default().now()))
-}
-
-/// Detects the format of a file by its first lines.
-fn detect(bytes: &[u8]) -> Option<ImportFrom> {
-    let head = bytes.get(..4096.min(bytes.len())).unwrap_or_default();
-    if String::from_utf8_lossy(head).contains("\"windlass\"") && head.trim_ascii_start().starts_with(b"{\n") {
-        return Some(ImportFrom::Windlass);
-    }
-    let lines = Lines::read(bytes, "");
-    lines.values.iter().take(50).find_map(|(_, value)| whose(value))
-}
-
-fn whose(line: &Value) -> Option<ImportFrom> {
-    let kind = line["type"].as_str().unwrap_or_default();
-    let has = |key: &str| line.get(key).is_some();
-    match kind {
-        _ if has("windlass") && has("entries") => Some(ImportFrom::Windlass),
-        "session" if has("id") => Some(ImportFrom::Pi),
-        "session_meta" | "response_item" | "turn_context" if has("payload") => Some(ImportFrom::Codex),
-        "" if has("id") && has("timestamp") && has("instructions") => Some(ImportFrom::Codex),
-        "summary" if has("leafUuid") => Some(ImportFrom::ClaudeCode),
-        "user" | "assistant" if has("message") && has("uuid") => Some(ImportFrom::ClaudeCode),
-        _ => None,
-    }
 }
 
 /// Rejects a damaged file, unless the user accepts the readable part.

@@ -397,17 +397,27 @@ fn a_compaction_is_shown() {
     editor.end().assert_code(0);
 }
 
-/// ACP-2: the editor's MCP servers are accepted, and reported as not connected.
+/// ACP-2: the editor's MCP servers are connected: the model finds their tools. One that makes no sense is reported.
 #[test]
-fn mcp_servers_are_reported() {
-    let (_sim, workspace, mut editor) = editor(notices(), []);
-    let server = json!({ "name": "docs", "command": "/bin/docs", "args": [], "env": [] });
-    editor.call(
+fn mcp_servers_are_connected() {
+    let search = Reply::call("tool_search", json!({ "query": "repeats" }));
+    let (sim, workspace, mut editor) = editor(notices(), [search, Reply::text("done")]);
+    let script = workspace.write("server.py", include_str!("mcp_server.py"));
+    let server = json!({ "name": "docs", "command": "/usr/bin/python3", "args": [script], "env": [] });
+    let wrong = json!({ "name": "wrong" });
+    let opened = editor.call(
         "session/new",
-        json!({ "cwd": workspace.path(), "mcpServers": [server] }),
+        json!({ "cwd": workspace.path(), "mcpServers": [server, wrong] }),
     );
     let notice = editor.wait_for_update(|update| update["sessionUpdate"] == "notice");
-    assert!(notice["title"].as_str().unwrap().contains("docs"), "{notice}");
+    assert!(notice["title"].as_str().unwrap().contains("wrong"), "{notice}");
+    let asked = editor.ask(opened["sessionId"].as_str().unwrap(), "go");
+    assert_eq!(editor.wait(asked).unwrap()["stopReason"], "end_turn");
+    assert!(
+        sim.outlines()[1].contains("mcp__docs__echo"),
+        "{}",
+        sim.outlines()[1]
+    );
     editor.end().assert_code(0);
 }
 
@@ -428,9 +438,10 @@ fn prompts_queue_and_steer() {
     );
     let two = editor.ask(&session, "two");
     assert_eq!(editor.wait(one).unwrap()["stopReason"], "end_turn");
-    assert!(editor.text().ends_with("first"), "{}", editor.text());
+    // The second turn may have answered already.
+    assert!(editor.text().contains("first"), "{}", editor.text());
     assert_eq!(editor.wait(two).unwrap()["stopReason"], "end_turn");
-    assert!(editor.text().ends_with("second"));
+    assert!(editor.text().ends_with("firstsecond"), "{}", editor.text());
     assert!(sim.outlines()[1].contains("and quickly"), "{}", sim.outlines()[1]);
     editor.end().assert_code(0);
 }

@@ -30,7 +30,7 @@ fn scene() -> (SimServer, Workspace) {
 }
 
 /// Runs on a terminal and types each line once the next request is shown.
-fn answer(workspace: &Workspace, line: &str, answers: &[&str]) -> Output {
+pub(super) fn answer(workspace: &Workspace, line: &str, answers: &[&str]) -> Output {
     let input: String = answers.iter().map(|answer| format!("{answer}\n")).collect();
     workspace.run_on_terminal(line).stdin(input).output()
 }

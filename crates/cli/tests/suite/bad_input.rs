@@ -293,7 +293,7 @@ fn wrong_usage_is_code_2() {
         (&["exec", "--frobnicate", "hi"], "--frobnicate"),
         (&["exec", "hi", "--max-iterations", "many"], "--max-iterations"),
         (&["exec", "hi", "-o", "yaml"], "stream-json"),
-        (&["frobnicate"], "frobnicate"),
+        (&["sesions"], "`sessions`"),
         (&["exec", "hi", "--cd", "nowhere"], "--cd nowhere"),
         (&["exec", "hi", "--cd", "file"], "not a folder"),
         (

@@ -17,7 +17,7 @@ fn bytes(output: &Output) -> Vec<usize> {
         words.next()?.parse::<usize>().ok()?;
         words.next()?.parse().ok()
     };
-    output.stdout.lines().skip(1).filter_map(row).collect()
+    output.stdout.lines().skip(2).filter_map(row).collect()
 }
 
 /// CTX-16: the labeled spans of the next request cover every byte of it, on every wire; spans that were sent
@@ -34,14 +34,8 @@ fn every_byte_of_the_next_request_is_shown() {
         run(&workspace, &["exec", "first"]).assert_code(0);
         run(&workspace, &["exec", "--continue", "second"]).assert_code(0);
         let shown = run(&workspace, &["context", "show"]);
-        let total: usize = shown
-            .assert_code(0)
-            .stdout
-            .split(' ')
-            .next()
-            .unwrap()
-            .parse()
-            .unwrap();
+        let (_, next) = shown.assert_code(0).stdout.split_once("next request: ").unwrap();
+        let total: usize = next.split(' ').next().unwrap().parse().unwrap();
         assert_eq!(bytes(&shown).iter().sum::<usize>(), total, "{wire:?}: {shown}");
         for text in [
             "system prompt",

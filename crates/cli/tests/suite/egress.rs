@@ -13,14 +13,14 @@ use windlass_sim::{Protocol, Reply};
 use super::support::{results, with_replies};
 
 /// A server on this machine that answers every request, and the first lines of what it was asked.
-struct Server {
-    port: u16,
-    asked: Arc<Mutex<Vec<String>>>,
+pub(super) struct Server {
+    pub(super) port: u16,
+    pub(super) asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
     /// Answers with what `answer` returns for a path: the content type and the body.
-    fn start(answer: impl Fn(&str) -> (String, Vec<u8>) + Send + 'static) -> Self {
+    pub(super) fn start(answer: impl Fn(&str) -> (String, Vec<u8>) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a socket");
         let port = listener.local_addr().expect("an address").port();
         let asked = Arc::new(Mutex::new(Vec::new()));

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use windlass_sim::{Deviation, Fault, Framing, Protocol, Reply, Stop};
 use windlass_testkit::{Output, SimServer, WIRES};
 
-use super::support::{check_events, with_replies};
+use super::support::{check_events, results, with_replies};
 
 const STREAM: [&str; 4] = ["exec", "-o", "stream-json", "go"];
 
@@ -377,6 +377,94 @@ fn an_ambiguous_reply_is_requested_again() {
         assert_eq!(output.events_of("tool_call").len(), 0, "{wire}\n{output}");
         assert!(!workspace.has("made.txt"), "{wire}");
         sim.assert_valid();
+    }
+}
+
+/// PROV-12: token counts that make no sense cost neither the reply nor another request.
+#[test]
+fn odd_token_counts_do_not_cost_the_reply() {
+    let huge = serde_json::from_str(&format!("1{}", "0".repeat(18))).unwrap();
+    for odd in [
+        json!(3.7),
+        json!("12"),
+        json!("many"),
+        json!(-5),
+        huge,
+        json!({}),
+        json!([1]),
+        json!(null),
+    ] {
+        for usage in [
+            json!({"input_tokens": odd, "output_tokens": 7, "prompt_tokens": odd, "completion_tokens": 7, "promptTokenCount": odd, "candidatesTokenCount": 7, "input_tokens_details": odd, "prompt_tokens_details": odd}),
+            odd.clone(),
+        ] {
+            for (wire, events) in counted(&usage) {
+                let (sim, workspace) = with_replies(wire, [stream(&events)]);
+                let output = workspace.run(&STREAM).output();
+                check_recovered(wire, &output, 0);
+                assert_eq!(sim.count(), 1, "{usage} on {wire}\n{output}");
+            }
+        }
+    }
+}
+
+/// Returns a stream of every wire that answers "fine" with this usage.
+fn counted(usage: &Value) -> [(Protocol, Vec<Value>); 3] {
+    let anthropic = vec![
+        json!({"type": "message_start", "message": {"model": "sim-1", "usage": usage}}),
+        json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
+        json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "fine"}}),
+        json!({"type": "content_block_stop", "index": 0}),
+        json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": usage}),
+        json!({"type": "message_stop"}),
+    ];
+    let chat = vec![
+        json!({"choices": [{"index": 0, "delta": {"content": "fine"}}]}),
+        json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": usage}),
+    ];
+    let message =
+        json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "fine"}]});
+    let responses = vec![
+        json!({"type": "response.output_item.done", "output_index": 0, "item": message}),
+        json!({"type": "response.completed", "response": {"status": "completed", "output": [message], "usage": usage}}),
+    ];
+    [
+        (Protocol::Anthropic, anthropic),
+        (Protocol::Chat, chat),
+        (Protocol::Responses, responses),
+    ]
+}
+
+/// PROV-12: a tool's name that comes in pieces is put together; one that is repeated is not.
+#[test]
+fn a_name_may_come_in_pieces() {
+    let piece = |name: &str, arguments: &str| json!({"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "c1", "function": {"name": name, "arguments": arguments}}]}}]});
+    let arguments = json!({"path": "made.txt", "content": "x"}).to_string();
+    for names in [
+        &["write", "_file"][..],
+        &["write_file", "write_file"],
+        &["write", "write_file"],
+    ] {
+        let mut events: Vec<Value> = names.iter().map(|name| piece(name, "")).collect();
+        events.push(piece("", &arguments));
+        events.push(json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}));
+        let (sim, workspace) = with_replies(Protocol::Chat, [stream(&events), Reply::text("fine")]);
+        workspace.run(&STREAM).output().assert_code(0);
+        assert_eq!(workspace.read("made.txt"), "x", "{names:?}");
+        sim.assert_valid();
+    }
+}
+
+/// LOOP-6: the name of an unknown tool comes back shortened.
+#[test]
+fn a_long_unknown_name_is_shortened() {
+    for wire in WIRES {
+        let call = Reply::call(&"n".repeat(3000), json!({}));
+        let (sim, output) = run(wire, vec![call, Reply::text("fine")], &[]);
+        output.assert_code(0);
+        let results = results(&sim);
+        assert!(results[0].contains("Unknown tool 'nnn"), "{wire}: {results:?}");
+        assert!(results[0].len() < 200, "{wire}: {} bytes", results[0].len());
     }
 }
 

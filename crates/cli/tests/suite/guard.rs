@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{
-    Editor, HttpServer, PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with,
+    Editor, HttpServer, McpClient, PATIENCE, Run, SimServer, Workspace, at_once, eventually, processes_with,
 };
 
 use super::support::{elsewhere, with_replies};
@@ -34,6 +34,8 @@ struct Way {
     is_attended: bool,
     /// True if a sub-agent makes the call.
     is_child: bool,
+    /// True if hooks of the user allow every call.
+    is_hooked: bool,
 }
 
 /// All ways in.
@@ -44,6 +46,7 @@ const WAYS: &[Way] = &[
         drive: exec,
         is_attended: false,
         is_child: false,
+        is_hooked: false,
     },
     Way {
         name: "sub-agent",
@@ -51,6 +54,7 @@ const WAYS: &[Way] = &[
         drive: exec,
         is_attended: false,
         is_child: true,
+        is_hooked: false,
     },
     Way {
         name: "goal",
@@ -58,6 +62,7 @@ const WAYS: &[Way] = &[
         drive: exec,
         is_attended: false,
         is_child: false,
+        is_hooked: false,
     },
     Way {
         name: "plain lines",
@@ -65,6 +70,15 @@ const WAYS: &[Way] = &[
         drive: lines,
         is_attended: false,
         is_child: false,
+        is_hooked: false,
+    },
+    Way {
+        name: "hooks that allow everything",
+        arguments: &["exec", "go"],
+        drive: exec,
+        is_attended: false,
+        is_child: false,
+        is_hooked: true,
     },
     Way {
         name: "scheduled job",
@@ -72,6 +86,7 @@ const WAYS: &[Way] = &[
         drive: exec,
         is_attended: false,
         is_child: false,
+        is_hooked: false,
     },
     Way {
         name: "HTTP",
@@ -79,6 +94,7 @@ const WAYS: &[Way] = &[
         drive: over_http,
         is_attended: true,
         is_child: false,
+        is_hooked: false,
     },
     Way {
         name: "terminal",
@@ -86,6 +102,7 @@ const WAYS: &[Way] = &[
         drive: terminal,
         is_attended: true,
         is_child: false,
+        is_hooked: false,
     },
     Way {
         name: "editor",
@@ -93,6 +110,15 @@ const WAYS: &[Way] = &[
         drive: editor,
         is_attended: true,
         is_child: false,
+        is_hooked: false,
+    },
+    Way {
+        name: "MCP",
+        arguments: &["mcp", "serve"],
+        drive: over_mcp,
+        is_attended: true,
+        is_child: false,
+        is_hooked: false,
     },
 ];
 
@@ -131,6 +157,13 @@ fn editor(run: Run) {
     let id = editor.ask(&session, "go");
     let _ = editor.wait(id);
     editor.end();
+}
+
+/// Sends the prompt from another agent, whose user declines every form.
+fn over_mcp(run: Run) {
+    let mut client = McpClient::connect(run, "2025-11-25", json!({ "elicitation": {} }));
+    client.tool("start_session", json!({ "prompt": "go" }));
+    client.end();
 }
 
 /// Sends the prompt, and says no to every request.
@@ -243,6 +276,14 @@ impl Scene {
             workspace.path()
         );
         put(workspace.home().join("config/cron.toml"), &job);
+        if way.is_hooked {
+            let hook = |answer: Value| json!([{"hooks": [{"type": "command", "command": format!("echo '{}'", json!({"hookSpecificOutput": answer}))}]}]);
+            let hooks = json!({"hooks": {
+                "PreToolUse": hook(json!({"permissionDecision": "allow"})),
+                "PermissionRequest": hook(json!({"decision": {"behavior": "allow"}})),
+            }});
+            put(workspace.home().join("config/hooks.json"), &hooks.to_string());
+        }
         symlink(outside.path(), workspace.path().join("away")).unwrap();
         symlink(outside.path().join("new.txt"), workspace.path().join("dangling")).unwrap();
         Self {
@@ -482,6 +523,6 @@ fn no_process_is_left() {
         ],
     );
     workspace.run(&["exec", "go"]).output().assert_code(0);
-    let sleepers = || processes_with(&format!("sleep {marker}"));
+    let sleepers = || processes_with(&marker);
     assert!(eventually(PATIENCE, || sleepers().is_empty()), "{:?}", sleepers());
 }

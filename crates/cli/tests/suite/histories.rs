@@ -300,6 +300,12 @@ fn origin(wire: Wire, text: &str, calls: &[(CallId, &str)]) -> Origin {
             }
             items.push(item);
         }
+        Wire::Gemini => {
+            items.extend(has_text.then(|| json!({"text": text})));
+            items.extend(calls.iter().map(
+                |(id, input)| json!({"functionCall": {"id": id, "name": "bash", "args": parsed(input)}}),
+            ));
+        }
         Wire::Responses => {
             let content = json!([{"type": "output_text", "text": text, "annotations": []}]);
             items.extend(has_text.then(|| json!({"type": "message", "role": "assistant", "status": "completed", "id": "msg_1", "content": content})));

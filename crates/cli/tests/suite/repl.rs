@@ -141,7 +141,7 @@ fn commands_reach_no_model() {
         &[],
         "/help\n/status\n/mode plan\n/mode\n/sessoin list\n/cost\n",
     );
-    for text in ["/session", "provider    test", "plan: ", "No costs"] {
+    for text in ["/session", "provider     test", "plan: ", "No costs"] {
         assert!(output.assert_code(0).stdout.contains(text), "{text}: {output}");
     }
     output.assert_says("there is no command /sessoin; did you mean /session?");

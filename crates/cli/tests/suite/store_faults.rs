@@ -85,7 +85,7 @@ fn a_limit_on_files_is_a_clear_error() {
     // Blocks of 512 bytes. A write beyond the limit is an error, not a signal.
     let script = r#"
         trap '' XFSZ
-        (ulimit -f 500; exec "$W" exec first > /dev/null 2> err.txt); echo "code $?"
+        (ulimit -f 800; exec "$W" exec first > /dev/null 2> err.txt); echo "code $?"
         "$W" exec --continue second 2>&1; echo "code $?"
         "$W" db check; echo "code $?"
     "#;
@@ -324,4 +324,40 @@ fn what_is_kept_is_private() {
         .output()
         .assert_code(0);
     assert_eq!(mode(&workspace.path().join("session.md")), 0o600);
+}
+
+/// SES-5, SES-12: a database that is removed or replaced during a conversation is noticed, nothing more is asked of
+/// the model, and no session is offered that does not exist.
+#[test]
+fn a_database_that_disappears_is_noticed() {
+    for replace in [false, true] {
+        let (sim, workspace) = with_replies(Protocol::Anthropic, ["one", "two"].map(Reply::text));
+        workspace.expect_damage();
+        let mut running = workspace.run(&[]).open_stdin().start();
+        running.say("first\n");
+        running.wait_for_stdout("one");
+        let data = workspace.home().join("data");
+        for entry in std::fs::read_dir(&data).unwrap() {
+            let path = entry.unwrap().path();
+            if path
+                .file_name()
+                .is_some_and(|name| name.to_string_lossy().starts_with("windlass.db"))
+            {
+                std::fs::remove_file(path).unwrap();
+            }
+        }
+        if replace {
+            workspace
+                .run(&["exec", "--provider", "sim", "hello"])
+                .output()
+                .assert_code(0);
+        }
+        running.say("second\n");
+        running.hush();
+        let output = running.output();
+        output.assert_says("was removed or replaced while it was in use");
+        assert!(!output.stdout.contains("two"), "{output}");
+        assert!(!output.stderr.contains("Resume with"), "{output}");
+        assert_eq!(sim.count(), 1, "{output}");
+    }
 }

@@ -130,7 +130,7 @@ fn providers_are_listed() {
         .assert_code(1)
         .assert_says("Failed to switch to 'locked': ");
     two.answers(&["exec", "begin"], "one");
-    two.answers(&["exec", "/model other/sim-9"], "Switched to model: sim-9 (provider: Other)\nthe model `sim-9` is not in the registry: assuming a window of 128000 tokens and no known price (set `models.\"sim-9\".context_window` and `.price` to change that)");
+    two.answers(&["exec", "/model other/sim-9"], "Switched to model: sim-9 (provider: Other)\nthe model `sim-9` is not in the registry: assuming a window of 128000 tokens and no known price (set `models.\"sim-9\".context_window` and `.price` to change that)\ndid you mean `sim-1`?");
 }
 
 /// PROV-8: the last choice in a folder is restored there, unless a flag, a variable or a later change of the
@@ -151,7 +151,8 @@ fn a_choice_is_remembered() {
     two.answers(&["exec", "-c", "session.provider_persistence=false", "hi"], "one");
     two.answers(&["exec", "--ephemeral", "hi"], "one");
     std::fs::create_dir(two.workspace.path().join("sub")).unwrap();
-    two.answers(&["exec", "-C", "sub", "hi"], "one");
+    // All local front ends share one choice, in any folder.
+    two.answers(&["exec", "-C", "sub", "hi"], "two");
     two.run(&["exec", "/model sim-3"]).assert_code(0);
     two.answers(&["exec", "/model"], "sim-3 (provider: Other)");
     // A settings file changed later takes precedence.

@@ -48,6 +48,8 @@ pub(super) fn answer_with(screen: &mut Screen, key: &str) {
 #[track_caller]
 pub(super) fn leave(screen: &mut Screen) {
     screen.wait_for(EMPTY);
+    // While a turn runs, one press is not enough.
+    screen.wait_until("nothing runs", |shown| !shown.contains("esc stops"));
     screen.press("ctrl-d");
     assert_eq!(screen.wait_exit(), Some(0), "{}", screen.scrollback());
     check_restored(screen);
@@ -288,13 +290,13 @@ fn looking_back_goes_to_the_first_message() {
     say(&mut screen, "the very first");
     screen.wait_for("Good.");
     screen.press("ctrl-o");
-    screen.wait_until("it is on the whole screen", |shown| shown.contains("────"));
+    screen.wait_until("it is on the whole screen", |shown| shown.contains("/ search"));
     screen.press("ctrl-o");
-    screen.wait_until("it is not any more", |shown| !shown.contains("────"));
+    screen.wait_until("it is not any more", |shown| !shown.contains("/ search"));
     say(&mut screen, "read them");
     screen.wait_for("Read them all.");
     screen.press("ctrl-o");
-    screen.wait_until("it is on the whole screen", |shown| shown.contains("────"));
+    screen.wait_until("it is on the whole screen", |shown| shown.contains("/ search"));
     let is_there = (0..60).any(|_| {
         (0..20).for_each(|_| screen.press("pageup"));
         eventually(Duration::from_millis(500), || {

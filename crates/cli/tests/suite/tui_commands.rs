@@ -26,9 +26,9 @@ fn commands_reach_no_model() {
     screen.press("q");
     screen.wait_for(EMPTY);
     screen.type_keys("/sta");
-    screen.wait_for("› /status");
+    screen.wait_for("▸ /status");
     screen.press("enter");
-    screen.wait_for("provider    test");
+    screen.wait_for("provider     test");
     say(&mut screen, "/sessoin list");
     screen.wait_for("there is no command /sessoin; did you mean /session?");
     say(&mut screen, "!touch made; echo hi there");
@@ -81,7 +81,7 @@ fn keys_are_listed() {
     screen.press("q");
     screen.wait_for(EMPTY);
     screen.press("f2");
-    screen.wait_for("────");
+    screen.wait_for("/ search");
     assert!(screen.screen().alternate_screen());
     screen.press("f2");
     leave(&mut screen);
@@ -105,7 +105,7 @@ fn themes_are_chosen() {
     screen.wait_until("it was taken", |shown| shown.contains(EMPTY));
     say(&mut screen, "/theme");
     screen.wait_for("for a light background");
-    screen.wait_for("› light");
+    screen.wait_for("▸ light");
     screen.press("esc");
     screen.wait_for(EMPTY);
     say(&mut screen, "/theme pink");
@@ -239,7 +239,7 @@ fn a_model_is_set_up() {
     say(&mut screen, "/connect");
     screen.wait_for("Set up a model");
     screen.type_keys("anthropic");
-    screen.wait_for("› anthropic");
+    screen.wait_for("▸ anthropic");
     screen.press("enter");
     screen.wait_for("API key for anthropic");
     screen.type_keys("sk-ant-wrong");

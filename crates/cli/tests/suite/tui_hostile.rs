@@ -109,7 +109,7 @@ fn no_text_commands_the_terminal() {
         screen.wait_for(EMPTY);
     }
     screen.press("ctrl-o");
-    screen.wait_for("────");
+    screen.wait_for("/ search");
     screen.press("ctrl-o");
     leave(&mut screen);
     check_harmless(&screen);

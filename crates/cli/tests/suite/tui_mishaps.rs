@@ -168,7 +168,7 @@ fn ctrl_z_goes_back_to_the_shell() {
     for is_full in [false, true] {
         if is_full {
             shell.press("ctrl-o");
-            shell.wait_for("────");
+            shell.wait_for("/ search");
         }
         shell.type_keys("draft");
         shell.wait_for("› draft");

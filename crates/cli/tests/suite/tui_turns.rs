@@ -231,7 +231,11 @@ fn what_was_left_in_the_queue_is_asked_first() {
     screen.type_keys("then rest");
     screen.press("tab");
     screen.wait_for("queued  then rest");
-    leave(&mut screen);
+    // A turn runs, so it takes two presses.
+    screen.press("ctrl-d");
+    screen.wait_for("again");
+    screen.press("ctrl-d");
+    assert_eq!(screen.wait_exit(), Some(0), "{}", screen.scrollback());
     let listed = workspace.run(&["checkpoint", "list"]).output();
     listed.assert_code(0);
     assert_eq!(sim.count(), 1, "{:?}", sim.outlines());

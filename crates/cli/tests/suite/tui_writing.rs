@@ -77,7 +77,7 @@ fn files_are_completed() {
     workspace.write("source/deep/lexer.rs", "");
     let mut screen = open(&workspace, &[]);
     screen.type_keys("look at @parsrs");
-    screen.wait_for("› source/deep/parser.rs");
+    screen.wait_for("▸ source/deep/parser.rs");
     assert!(!screen.contents().contains("lexer"), "{}", screen.contents());
     screen.press("tab");
     screen.wait_for("› look at @source/deep/parser.rs");

@@ -94,6 +94,7 @@ impl Bed {
             env_names: self.variables.iter().map(|(name, _)| name.clone()).collect(),
             overrides: self.overrides.clone(),
             user_file: self.named.clone(),
+            profile: None,
         })
     }
 

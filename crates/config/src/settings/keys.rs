@@ -5,8 +5,10 @@
 mod agent;
 mod agents;
 mod checkpoints;
+mod code;
 mod context;
 mod goal;
+mod mcp;
 mod memory;
 mod models;
 mod providers;
@@ -61,6 +63,7 @@ pub(super) static SECTIONS: &[&Section] = &[
     &timeouts::SECTION,
     &context::SECTION,
     &memory::SECTION,
+    &code::SECTION,
     &security::SECTION,
     &session::SECTION,
     &checkpoints::SECTION,
@@ -69,6 +72,8 @@ pub(super) static SECTIONS: &[&Section] = &[
     &telemetry::LOG,
     &providers::SECTION,
     &models::SECTION,
+    &mcp::SECTION,
+    &mcp::SERVERS,
 ];
 
 /// A day, in seconds: an upper limit for every timeout.

@@ -275,6 +275,7 @@ fn the_keys_open_to_a_project_are_these() {
         "tools.execution",
         "tools.timeout_secs",
         "tools.max_tool_result_chars",
+        "tools.done",
         "context.auto_compact",
         "context.hard_threshold",
         "context.soft_threshold",

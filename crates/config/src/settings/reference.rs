@@ -141,6 +141,8 @@ fn example_name(key: &Key) -> String {
         "<name>" => "my-server",
         "<id>" => "\"qwen3.5-coder\"",
         "<header>" => "X-Team",
+        "<variable>" => "GITHUB_TOKEN",
+        "<field>" => "Authorization",
         "<action>" => "transcript",
         part => part,
     };

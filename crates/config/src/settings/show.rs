@@ -22,9 +22,17 @@ pub(super) fn assignment(effective: &Effective) -> String {
     let key = &effective.key;
     match &effective.value {
         None => format!("# {key} is unset"),
-        Some(Value::Text(_)) if is_secret_header(key) => format!("{key} = {}", quote("<hidden>")),
+        Some(Value::Text(text)) if is_secret_header(key) || (is_of_server(key) && !text.contains("${")) => {
+            format!("{key} = {}", quote("<hidden>"))
+        }
         Some(value) => format!("{key} = {value}"),
     }
+}
+
+/// MCP-1: variables and headers of MCP servers usually carry tokens.
+fn is_of_server(key: &str) -> bool {
+    let rest = key.strip_prefix("mcp_servers.");
+    rest.is_some_and(|rest| rest.contains(".env.") || rest.contains(".headers."))
 }
 
 /// PROV-11: the usual headers that carry a key are rejected, but a gateway may use a different name.

@@ -159,6 +159,12 @@ pub struct ScreenSettings {
     pub full_screen: bool,
     /// True for vim keys; the last choice if `None`.
     pub vim: Option<bool>,
+    /// False if the mouse wheel is left to the terminal in full screen.
+    pub mouse: Option<bool>,
+    /// False if the title of the terminal is left alone.
+    pub title: Option<bool>,
+    /// Way to notify a user who looks elsewhere; chosen by the terminal if `None`.
+    pub notify: Option<String>,
     /// Keys, by the name of their action.
     pub keys: BTreeMap<String, String>,
 }
@@ -176,6 +182,88 @@ pub struct ToolSettings {
     pub max_output_bytes: usize,
     /// TOOL-7: true if a read is retried after a transient error.
     pub retry_transient: bool,
+    /// TOOL-10: the endpoint of `web_search`.
+    pub web_search: WebSearchSettings,
+    /// LOOP-10: true if the `done` tool is always offered.
+    pub done: bool,
+    /// Settings of the code index.
+    pub code: CodeSettings,
+    /// MCP-1: settings of MCP servers.
+    pub mcp: McpSettings,
+}
+
+/// TOOL-10: the endpoint of `web_search`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct WebSearchSettings {
+    /// Kind of the endpoint; `None` if there is no web search.
+    pub engine: Option<SearchEngine>,
+    /// Address of the endpoint; the engine's own if `None`.
+    pub url: Option<String>,
+}
+
+/// Kind of an endpoint for web search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SearchEngine {
+    /// A SearXNG instance.
+    Searxng,
+    /// Brave Search.
+    Brave,
+    /// Tavily.
+    Tavily,
+}
+
+impl Word for Option<SearchEngine> {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("off", None),
+        ("searxng", Some(SearchEngine::Searxng)),
+        ("brave", Some(SearchEngine::Brave)),
+        ("tavily", Some(SearchEngine::Tavily)),
+    ];
+}
+
+/// MEM-9: the code index.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CodeSettings {
+    /// True if workspaces are indexed.
+    pub index: bool,
+    /// Maximum number of files.
+    pub max_files: usize,
+    /// Maximum size of the map before a turn, in tokens.
+    pub map_tokens: usize,
+    /// Number of files from which there is a map.
+    pub map_min_files: usize,
+    /// Longest wait for the map, in milliseconds.
+    pub map_wait_ms: u64,
+    /// TOOL-2: address of a Sourcegraph-compatible server.
+    pub sourcegraph_url: Option<String>,
+    /// Environment variable with its access token.
+    pub sourcegraph_key_env: Option<String>,
+}
+
+/// MCP-1: MCP servers of the user, and the client's own settings.
+///
+/// `Debug` leaves out the servers, whose variables and headers may be secret.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct McpSettings {
+    /// MCP-4: maximum number of bytes of the servers' tools in a request.
+    pub tool_budget: usize,
+    /// Time that the first turn waits for servers.
+    pub startup_wait: Duration,
+    /// MCP-7: command that opens a page for a login.
+    pub browser: Option<KeyCommand>,
+    /// Servers by name, each with its keys.
+    pub servers: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
+}
+
+impl fmt::Debug for McpSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("McpSettings")
+            .field("tool_budget", &self.tool_budget)
+            .field("startup_wait", &self.startup_wait)
+            .field("browser", &self.browser)
+            .field("servers", &self.servers.keys())
+            .finish()
+    }
 }
 
 /// PROV-6: retries of failed requests.
@@ -185,6 +273,10 @@ pub struct RetrySettings {
     pub max_retries: u32,
     /// Longest wait between two attempts.
     pub max_delay: Duration,
+    /// PROV-13: models that stand in for the first one, as `provider/model`.
+    pub fallback: Vec<String>,
+    /// PROV-13: time until the first one is tried again.
+    pub fallback_pause: Duration,
 }
 
 /// Timeouts of requests and connections.
@@ -251,6 +343,43 @@ pub struct ContextSettings {
     pub prep_timeout: Duration,
     /// CTX-10: compression of long outputs.
     pub taco: TacoSettings,
+    /// MEM-1: memory across sessions.
+    pub memory: MemorySettings,
+}
+
+/// MEM-1: memory across sessions.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MemorySettings {
+    /// True if sessions are remembered and recalled.
+    pub enabled: bool,
+    /// Maximum number of tokens that a turn starts with.
+    pub budget_tokens: usize,
+    /// Maximum number of units that a turn starts with.
+    pub max_results: usize,
+    /// Relevance below which a unit is not recalled.
+    pub threshold: f64,
+    /// Maximum time of recall before a turn.
+    pub time_limit: Duration,
+    /// Source of vectors.
+    pub embeddings: EmbeddingSource,
+    /// Address of the embedding server.
+    pub server: Option<String>,
+    /// Model of the embedding server.
+    pub server_model: Option<String>,
+    /// Variable with the key of the embedding server.
+    pub server_key_env: Option<String>,
+}
+
+/// MEM-7: source of vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EmbeddingSource {
+    /// The local model, once it is installed.
+    #[default]
+    Local,
+    /// A server.
+    Server,
+    /// None: search goes by words.
+    Off,
 }
 
 /// CTX-10: compression of long outputs by a model.
@@ -412,11 +541,20 @@ impl Word for Strategy {
     ];
 }
 
+impl Word for EmbeddingSource {
+    const WORDS: &'static [(&'static str, Self)] = &[
+        ("local", Self::Local),
+        ("server", Self::Server),
+        ("off", Self::Off),
+    ];
+}
+
 impl Word for Wire {
     const WORDS: &'static [(&'static str, Self)] = &[
         ("anthropic-messages", Self::Anthropic),
         ("openai-chat", Self::Chat),
         ("openai-responses", Self::Responses),
+        ("gemini", Self::Gemini),
     ];
 }
 

@@ -8,11 +8,15 @@ use crate::event::{Event, Waiting};
 use crate::hook::{AdmittedCall, Judged, PermissionAction};
 use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Decision, Denial, Policy, Proposal};
+use crate::text::shorten;
 use crate::tool::{AnyTool, Category, Prepared, ToolTraits};
 use crate::turn::refused;
 
 /// Maximum number of times hooks may rewrite the arguments of one call.
 const MAX_REWRITES: usize = 3;
+
+/// Maximum number of characters of an unknown tool's name that go back to the model.
+const LONGEST_NAME: usize = 64;
 
 /// A call and its fate.
 pub(super) struct Admitted {
@@ -52,9 +56,11 @@ impl Candidate<'_> {
 /// Validates a call. `Err` is its result: an unknown tool or bad arguments.
 pub(super) fn validate<'a>(deps: &'a Calls<'_>, call: &ToolCall) -> Result<Candidate<'a>, Box<ToolResult>> {
     let Some(tool) = deps.config.tools.get(&call.name) else {
+        let (name, rest) = shorten(&call.name, LONGEST_NAME);
+        let more = if rest > 0 { "…" } else { "" };
         return Err(Box::new(refused(
             call,
-            &format!("Error: Unknown tool '{}'", call.name),
+            &format!("Error: Unknown tool '{name}{more}'"),
         )));
     };
     prepare(tool, call, call.input.clone())
@@ -93,7 +99,13 @@ pub(super) async fn admit(
     let mut proposal = proposed(deps, call, &candidate);
     let mut reasons = Vec::new();
     for round in 0.. {
-        match deps.hooks.before_call(&**deps.clock, &proposal).await {
+        let judged = tokio::select! {
+            biased;
+            judged = deps.hooks.before_call(&**deps.clock, &proposal) => judged,
+            // The caller sees the canceled token.
+            () = deps.cancel.cancelled() => Judged::Deny(crate::turn::CANCELED_TEXT.to_owned()),
+        };
+        match judged {
             Judged::Proceed => break,
             Judged::Ask(more) => {
                 reasons = more;
@@ -126,10 +138,13 @@ pub(super) async fn admit(
         Decision::Allow => (Ok(()), false),
         Decision::Deny(denial) => (Err(denial), false),
         Decision::Ask if deps.approver.granted(&proposal) => (Ok(()), true),
-        Decision::Ask => match deps.hooks.on_permission_request(&**deps.clock, &proposal).await {
+        Decision::Ask => match requested(deps, &proposal).await {
             PermissionAction::Allow if !must_ask => (Ok(()), false),
             PermissionAction::Deny(text) => (Err(feedback(text)), false),
-            PermissionAction::Allow | PermissionAction::AskUser => {
+            action => {
+                if let PermissionAction::Ask(reason) = action {
+                    proposal.reasons.push(reason);
+                }
                 proposal.preview = candidate.prepared.preview(&deps.config.execution);
                 (ask(deps, &proposal).await, true)
             }
@@ -154,6 +169,15 @@ pub(super) async fn admit(
             reason: reason.unwrap_or_else(|| format!("The call of `{}` was denied.", call.name)),
             hint: (!policy.attended).then(|| advice(policy, &proposal)),
         }),
+    }
+}
+
+/// Lets hooks answer a permission request, until the turn is canceled.
+async fn requested(deps: &Calls<'_>, proposal: &Proposal) -> PermissionAction {
+    tokio::select! {
+        biased;
+        action = deps.hooks.on_permission_request(&**deps.clock, proposal) => action,
+        () = deps.cancel.cancelled() => PermissionAction::Deny(crate::turn::CANCELED_TEXT.to_owned()),
     }
 }
 
@@ -194,7 +218,7 @@ fn run(deps: &Calls<'_>, candidate: Candidate<'_>, admitted: AdmittedCall, confi
 fn proposed(deps: &Calls<'_>, call: &ToolCall, candidate: &Candidate<'_>) -> Proposal {
     let execution = &deps.config.execution;
     let mut proposal = candidate.prepared.proposal(&call.id, &call.name, &execution.cwd);
-    proposal.definition = candidate.tool.definition();
+    proposal.definition = proposal.definition.or_else(|| candidate.tool.definition());
     proposal
 }
 

@@ -87,21 +87,26 @@ impl Hooks {
         self.sessions().next().is_some()
     }
 
-    /// Runs the hooks before a turn. Warnings name hooks that did not answer.
+    /// Runs the hooks before a turn. Warnings name hooks that did not answer. After `cancel` none is waited for.
     pub async fn before_turn(
         &self,
         clock: &dyn Clock,
+        cancel: &CancellationToken,
         history: &[Arc<Message>],
     ) -> (TurnAction, Vec<String>) {
         let (mut fragments, mut warnings) = (Vec::new(), Vec::new());
         for (hook, turn) in self.turns() {
-            match limited(clock, hook, turn.before_turn(history)).await {
-                Ok(TurnAction::Start(more)) => fragments.extend(more),
-                Ok(TurnAction::Stop(reason)) => {
+            let answer = limited(clock, hook, turn.before_turn(history));
+            let answer = unless_canceled(cancel, answer).await;
+            warnings.extend(turn.take_warnings());
+            match answer {
+                None => break,
+                Some(Ok(TurnAction::Start(more))) => fragments.extend(more),
+                Some(Ok(TurnAction::Stop(reason))) => {
                     let reason = format!("{}: {reason}", hook.name());
                     return (TurnAction::Stop(reason), warnings);
                 }
-                Err(late) => warnings.push(late),
+                Some(Err(late)) => warnings.push(late),
             }
         }
         (TurnAction::Start(fragments), warnings)
@@ -126,7 +131,9 @@ impl Hooks {
                 Stage::Before => turn.before_iteration(view),
                 Stage::After => turn.after_iteration(view),
             };
-            match within(clock, hook, limit, answer).await {
+            let answer = within(clock, hook, limit, answer).await;
+            warnings.extend(turn.take_warnings());
+            match answer {
                 Ok(mut verdict) => {
                     metadata.append(&mut verdict.metadata);
                     if verdict.flow != Flow::Continue {
@@ -144,14 +151,23 @@ impl Hooks {
     }
 
     /// Asks whether an answer may end the turn. The first hook that continues decides. Warnings name hooks that did
-    /// not answer.
-    pub async fn before_answer(&self, clock: &dyn Clock, answer: &str) -> (Option<String>, Vec<String>) {
+    /// not answer. After `cancel` none is waited for.
+    pub async fn before_answer(
+        &self,
+        clock: &dyn Clock,
+        cancel: &CancellationToken,
+        answer: &str,
+    ) -> (Option<String>, Vec<String>) {
         let mut warnings = Vec::new();
         for (hook, turn) in self.turns() {
-            match limited(clock, hook, turn.before_answer(answer)).await {
-                Ok(AnswerAction::Accept) => {}
-                Ok(AnswerAction::Continue(text)) => return (Some(text), warnings),
-                Err(late) => warnings.push(late),
+            let reviewed = limited(clock, hook, turn.before_answer(answer));
+            let reviewed = unless_canceled(cancel, reviewed).await;
+            warnings.extend(turn.take_warnings());
+            match reviewed {
+                None => break,
+                Some(Ok(AnswerAction::Accept)) => {}
+                Some(Ok(AnswerAction::Continue(text))) => return (Some(text), warnings),
+                Some(Err(late)) => warnings.push(late),
             }
         }
         (None, warnings)
@@ -165,6 +181,8 @@ impl Hooks {
                 Ok(more) => facts.extend(more),
                 Err(message) => facts.push(Event::Warning { message }),
             }
+            let warnings = turn.take_warnings().into_iter();
+            facts.extend(warnings.map(|message| Event::Warning { message }));
         }
         facts
     }
@@ -193,16 +211,17 @@ impl Hooks {
     /// the user.
     pub async fn on_permission_request(&self, clock: &dyn Clock, proposal: &Proposal) -> PermissionAction {
         let mut action = PermissionAction::AskUser;
+        let mut reason = None;
         for (hook, call) in self.calls() {
             match limited(clock, hook, call.on_permission_request(proposal)).await {
                 Ok(PermissionAction::Deny(reason)) => return PermissionAction::Deny(reason),
                 Ok(PermissionAction::Allow) => action = PermissionAction::Allow,
                 Ok(PermissionAction::AskUser) => {}
                 // A missing answer must not turn another hook's yes into one for this hook as well.
-                Err(_) => return PermissionAction::AskUser,
+                Ok(PermissionAction::Ask(why)) | Err(why) => reason = Some(why),
             }
         }
-        action
+        reason.map_or(action, PermissionAction::Ask)
     }
 
     /// Notifies the hooks that a call starts.
@@ -225,20 +244,26 @@ impl Hooks {
         result
     }
 
-    /// Collects instructions for a summary. Warnings name hooks that did not answer.
+    /// Collects instructions for a summary. `Err` is the reason of a hook that blocks the compaction. Warnings name
+    /// hooks that did not answer.
     pub async fn before_compact(
         &self,
         clock: &dyn Clock,
         history: &[Arc<Message>],
-    ) -> (Vec<String>, Vec<String>) {
+    ) -> (Result<Vec<String>, String>, Vec<String>) {
         let (mut instructions, mut warnings) = (Vec::new(), Vec::new());
         for (hook, compaction) in self.compactions() {
+            match limited(clock, hook, compaction.may_compact()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(reason)) => return (Err(reason), warnings),
+                Err(late) => warnings.push(late),
+            }
             match limited(clock, hook, compaction.before_compact(history)).await {
                 Ok(text) => instructions.extend(text),
                 Err(late) => warnings.push(late),
             }
         }
-        (instructions, warnings)
+        (Ok(instructions), warnings)
     }
 
     /// Collects fragments to inject after a compaction, those of the last hook first. Warnings name hooks that did
@@ -324,6 +349,15 @@ impl Hooks {
             }
         }
         (ChildAction::Accept, warnings)
+    }
+}
+
+/// Waits for an answer; `None` once the token fires.
+async fn unless_canceled<T>(cancel: &CancellationToken, answer: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        answer = answer => Some(answer),
+        () = cancel.cancelled() => None,
     }
 }
 

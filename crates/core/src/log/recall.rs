@@ -19,22 +19,18 @@ const LINES: usize = 500;
 /// Maximum number of characters of an answer, so that it is not cut a second time.
 const MOST: usize = 30_000;
 
-/// Reads back what was left out of this conversation, word for word: by the ref of a note or a summary.
-/// `grep` shows only lines with a text; without a ref it looks through everything that was ever said or
-/// shown.
+/// Reads back what was left out of this conversation, by the ref of a note or a summary; without a ref, `grep` searches
+/// everything that was ever said or shown.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallInput {
-    /// The ref that a note or a summary names.
     #[serde(rename = "ref", alias = "reference", alias = "id", default)]
     reference: Option<String>,
-    /// The first line, from 1.
     #[serde(default)]
     offset: Option<usize>,
-    /// Number of lines; 500 by default.
     #[serde(default)]
     limit: Option<usize>,
-    /// Only lines with this text, case-insensitive, with their numbers.
+    /// Only lines with this text.
     #[serde(default)]
     grep: Option<String>,
 }

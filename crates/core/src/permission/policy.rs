@@ -3,6 +3,10 @@
 use super::{Blocked, Decision, Denial, Mode, Proposal, Rule, Subject};
 use crate::tool::Category;
 
+/// TOOL-10: the answer to a page that nobody can approve.
+const UNKNOWN_HOST: &str = "Permission denied: no rule allows this host, and nobody can be asked. Find another way, or \
+                            say what you need.";
+
 /// Permission rules. Deny takes precedence over ask, and ask over allow, whatever their source.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
@@ -70,6 +74,9 @@ impl Policy {
             return None;
         }
         Some(match (proposal.category, self.mode) {
+            (Category::Read, _) if proposal.reads_host() => {
+                "it sends this address to another machine".to_owned()
+            }
             (Category::Read, _) => "it needs your approval".to_owned(),
             (Category::Write, _) if self.ask_for_writes => {
                 "it writes, and security.auto_approve_writes is off".to_owned()
@@ -123,6 +130,11 @@ impl Policy {
                     "Path is outside allowed paths: {path}. Find another way, or say what you need."
                 ))
             }
+            // TOOL-10: an address can carry anything out.
+            (_, Category::Read) if proposal.reads_host() && self.mode != Mode::Full => match is_watched {
+                true => Decision::Ask,
+                false => told(UNKNOWN_HOST.to_owned()),
+            },
             (_, Category::Read) | (Mode::Full, _) => Decision::Allow,
             (Mode::Plan, _) => {
                 told("Permission denied: this is plan mode, and only reading is allowed.".to_owned())

@@ -56,6 +56,8 @@ pub struct Prepared {
     pub blocked: Option<Blocked>,
     places: Vec<PathBuf>,
     shown: Option<String>,
+    /// Name and definition of the tool that the call is really for.
+    target: Option<(String, Option<String>)>,
     work: Box<dyn Work>,
 }
 
@@ -110,6 +112,7 @@ impl Prepared {
             blocked: None,
             places: Vec::new(),
             shown: None,
+            target: None,
             work: Box::new(run),
         }
     }
@@ -134,13 +137,23 @@ impl Prepared {
         self
     }
 
+    /// States the tool that the call is really for, with its definition. Rules and people judge the call by it.
+    #[must_use]
+    pub fn on_behalf_of(mut self, tool: &dyn AnyTool) -> Self {
+        self.target = Some((tool.spec().name.clone(), tool.definition()));
+        self
+    }
+
     /// The call as rules and people judge it.
     pub fn proposal(&self, call_id: &CallId, tool: &str, cwd: &Path) -> Proposal {
         Proposal {
             call_id: call_id.clone(),
-            tool: tool.to_owned(),
+            tool: self.target.as_ref().map_or(tool, |(name, _)| name).to_owned(),
             cwd: cwd.to_owned(),
-            definition: None,
+            definition: self
+                .target
+                .as_ref()
+                .and_then(|(_, definition)| definition.clone()),
             preview: None,
             category: self.category,
             arguments: self.arguments.clone(),
@@ -208,6 +221,7 @@ impl<T: Tool> AnyTool for Erased<T> {
             blocked: judgement.blocked,
             places: judgement.places,
             shown: None,
+            target: None,
             work: Box::new(Typed {
                 tool: Arc::clone(&self.tool),
                 input,

@@ -10,13 +10,14 @@ const TOOLS: &[(&str, &str)] = &[
     ("ls", "list_directory"),
     ("list", "list_directory"),
     ("webfetch", "fetch"),
+    ("websearch", "web_search"),
     ("todowrite", "todo"),
     ("task", "agent"),
     ("shell", "bash"),
 ];
 
 /// Words for the reasoning effort, and ours. Other agents have further grades.
-pub(super) const EFFORTS: [(&str, &str); 8] = [
+pub(crate) const EFFORTS: [(&str, &str); 8] = [
     ("off", "off"),
     ("low", "low"),
     ("medium", "medium"),
@@ -28,14 +29,14 @@ pub(super) const EFFORTS: [(&str, &str); 8] = [
 ];
 
 /// Returns our name of a tool. A name that only differs in case is ours.
-pub(super) fn tool(name: &str) -> String {
+pub(crate) fn tool(name: &str) -> String {
     let plain = name.trim().to_lowercase();
     let known = TOOLS.iter().find(|(other, _)| *other == plain);
     known.map_or(plain.clone(), |(_, own)| (*own).to_owned())
 }
 
 /// Returns a model, unless the name is one that only Claude Code understands: those mean the parent's model.
-pub(super) fn model(name: &str) -> Option<String> {
+pub(crate) fn model(name: &str) -> Option<String> {
     let is_alias = ["inherit", "sonnet", "opus", "haiku", "default"].contains(&name);
     (!is_alias && !name.is_empty()).then(|| name.to_owned())
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::process::Command;
 use windlass_providers::key::Secret;
 
+use super::keyring::{self, Kept};
 use super::{Choice, Env};
 use windlass_config::settings::KeyCommand;
 use windlass_config::{Problem, ProblemKind};
@@ -49,7 +50,9 @@ pub(super) fn key_source(choice: &Choice<'_>, env: Env<'_>) -> Result<Source, Pr
         (None, Some(command)) => return Ok(Source::Command(command.clone())),
         (None, None) => usual,
     };
-    let found = variables.iter().find_map(|name| Some((name, env.var(name)?)));
+    let found = variables
+        .iter()
+        .find_map(|name| Some((name, env.var(name).filter(|key| !key.trim().is_empty())?)));
     if let Some((name, key)) = found {
         return Ok(Source::Variable {
             name: name.clone(),
@@ -80,7 +83,13 @@ pub(super) async fn find_key(choice: &Choice<'_>, env: Env<'_>) -> Result<Option
         Source::Command(command) => (run_key_command(&choice.name, &command).await?, String::new()),
         Source::File(secret) => (secret, String::new()),
         Source::NotNeeded => return Ok(None),
-        Source::Missing(text) => return Err(Problem::new(ProblemKind::Provider, text)),
+        Source::Missing(text) => match keyring::lookup(&choice.name, env).await {
+            Kept::Key(secret) => (secret, String::new()),
+            Kept::Nothing(tried) => {
+                let text = format!("{text} ({tried})");
+                return Err(Problem::new(ProblemKind::Provider, text));
+            }
+        },
     };
     Ok(Some(Found { secret, variable }))
 }

@@ -407,6 +407,7 @@ mod tests {
             data: path("data"),
             state: path("state"),
             cache: path("cache"),
+            home: None,
         });
         let text = |error: ClientError| error.to_string();
         let failed = text(taken_back(&file, None, "no such model."));

@@ -162,6 +162,10 @@ impl Rules<'_> {
             };
             self.allow(Path::new(path), use_it | terminal)?;
         }
+        let more: Vec<PathBuf> = self.policy.visible.clone();
+        for path in more.iter().filter(|path| own && path.starts_with("/dev")) {
+            self.allow(path, use_it | AccessFs::IoctlDev)?;
+        }
         if own {
             self.allow(
                 Path::new("/dev/pts"),

@@ -21,6 +21,9 @@ const MARK: i64 = 0x5749_4e44;
 
 const FOLDER_MODE: u32 = 0o755;
 const FILE_MODE: u32 = 0o644;
+/// Mode of a placeholder until it is marked. It is set in the moment of creation, unlike the mark, and nothing else has
+/// it: this bit has no meaning where only the owner may write.
+const UNFINISHED: u32 = 0o1000;
 
 /// Maximum number of attempts at a path that keeps changing.
 const TRIES: usize = 8;
@@ -80,6 +83,12 @@ impl Placeholders {
                 Err(error) => return Err(error),
             }
             match rustix::fs::lstat(path) {
+                // Another program creates it just now, or was killed in between.
+                Ok(found) if is_unfinished(&found) => match mark(path, kind) {
+                    Ok(()) => {}
+                    Err(Errno::NOENT) => continue,
+                    Err(error) => return Err(error),
+                },
                 Ok(found) if is_mark(&found) => {}
                 Err(Errno::NOENT) => continue,
                 // Not a placeholder: the path exists, which is sufficient.
@@ -132,20 +141,21 @@ pub(super) fn is_placeholder(path: &Path) -> bool {
 
 /// Creates a placeholder and marks it.
 fn create(path: &Path, kind: Placeholder) -> Result<()> {
-    let mode = match kind {
+    match kind {
         Placeholder::File => {
             let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-            rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE))?;
-            FILE_MODE
+            rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE | UNFINISHED))?;
         }
         Placeholder::Folder | Placeholder::Nothing => {
-            rustix::fs::mkdir(path, Mode::from_raw_mode(FOLDER_MODE))?;
-            FOLDER_MODE
+            rustix::fs::mkdir(path, Mode::from_raw_mode(FOLDER_MODE | UNFINISHED))?;
         }
-    };
+    }
+    mark(path, kind)
+}
+
+/// Marks a placeholder and gives it the mode of an ordinary file or folder.
+fn mark(path: &Path, kind: Placeholder) -> Result<()> {
     let object = open(path)?;
-    // Our own files are private, but this one is not ours.
-    rustix::fs::fchmod(&object, Mode::from_raw_mode(mode))?;
     let mark = Timespec {
         tv_sec: MARK,
         tv_nsec: 0,
@@ -154,7 +164,13 @@ fn create(path: &Path, kind: Placeholder) -> Result<()> {
         last_access: mark,
         last_modification: mark,
     };
-    rustix::fs::futimens(&object, &times)
+    rustix::fs::futimens(&object, &times)?;
+    // Our own files are private, but this one is not ours.
+    let mode = match kind {
+        Placeholder::File => FILE_MODE,
+        Placeholder::Folder | Placeholder::Nothing => FOLDER_MODE,
+    };
+    rustix::fs::fchmod(&object, Mode::from_raw_mode(mode))
 }
 
 fn open(path: &Path) -> Result<OwnedFd> {
@@ -162,15 +178,25 @@ fn open(path: &Path) -> Result<OwnedFd> {
     rustix::fs::open(path, flags, Mode::empty())
 }
 
-/// Returns true if a file has the mark of a placeholder.
+/// Returns true if a file has the mark of a placeholder, or is one that is being created.
 pub(crate) fn is_mark(found: &Stat) -> bool {
+    let is_marked = found.st_mtime == MARK && found.st_mtime_nsec == 0;
+    is_unused(found) && (is_marked || is_unfinished(found))
+}
+
+fn is_unfinished(found: &Stat) -> bool {
+    let is_for_others = 0o022;
+    is_unused(found) && found.st_mode & (UNFINISHED | is_for_others) == UNFINISHED
+}
+
+fn is_unused(found: &Stat) -> bool {
     let is_owned = found.st_uid == rustix::process::geteuid().as_raw();
-    let is_unused = match FileType::from_raw_mode(found.st_mode) {
-        FileType::Directory => true,
-        FileType::RegularFile => found.st_size == 0,
-        _ => false,
-    };
-    is_owned && is_unused && found.st_mtime == MARK && found.st_mtime_nsec == 0
+    is_owned
+        && match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => true,
+            FileType::RegularFile => found.st_size == 0,
+            _ => false,
+        }
 }
 
 fn same(path: &Path, object: &OwnedFd) -> bool {
@@ -221,6 +247,25 @@ mod tests {
             paths.each_ref().map(|path| path.exists()),
             [false, false, true, true]
         );
+    }
+
+    /// SAFE-10: a placeholder is recognized from the moment it exists; one that a killed program left unmarked is taken over.
+    #[test]
+    fn an_unfinished_placeholder_is_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(".zed");
+        rustix::fs::mkdir(&path, Mode::from_raw_mode(FOLDER_MODE | UNFINISHED)).unwrap();
+        assert!(is_placeholder(&path));
+        let shared = folder.path().join("tmp");
+        std::fs::create_dir(&shared).unwrap();
+        rustix::fs::chmod(&shared, Mode::from_raw_mode(0o1777)).unwrap();
+        assert!(!is_placeholder(&shared));
+        let holds = Placeholders::default();
+        holds.hold(&path, Placeholder::Folder).unwrap();
+        let found = rustix::fs::lstat(&path).unwrap();
+        assert!(!is_unfinished(&found) && is_mark(&found));
+        drop(holds);
+        assert!(!path.exists());
     }
 
     #[test]

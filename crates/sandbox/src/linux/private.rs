@@ -86,9 +86,12 @@ pub(super) fn mount_all(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
     }
     // Taken before anything changes, so that each tree keeps its own flags.
     let trees = trees(policy)?;
+    let more = policy.visible.iter().filter(|path| path.starts_with("/dev"));
     let devices: Vec<Tree> = DEVICES
         .iter()
-        .filter_map(|path| Tree::of(Path::new(path)).ok())
+        .map(Path::new)
+        .chain(more.map(PathBuf::as_path))
+        .filter_map(|path| Tree::of(path).ok())
         .collect();
     if !policy.writes_everywhere() {
         syscalls::read_only_below(Path::new("/"))
@@ -187,6 +190,9 @@ fn own_devices(devices: Vec<Tree>) -> Result<(), SandboxError> {
     mount(c"tmpfs", c"/dev", c"tmpfs", NO_PROGRAMS, c"mode=755,size=64k")
         .map_err(|error| dev("mounting /dev", error.into()))?;
     for device in devices {
+        if let Some(folder) = device.path.parent() {
+            fs::create_dir_all(folder).map_err(|error| dev("creating a folder of devices", error))?;
+        }
         fs::File::create(&device.path).map_err(|error| dev("creating a device", error))?;
         device.mount()?;
     }

@@ -21,7 +21,7 @@ use crate::format::cut;
 use crate::{Inner, Service};
 
 /// Tools whose results contain results of sub-agents.
-pub(super) const DELIVERING: [&str; 2] = [Spawn::NAME, AgentWait::NAME];
+pub(super) const DELIVERING: [&str; 3] = [Spawn::NAME, AgentWait::NAME, "skill"];
 
 /// Longest time of a call that waits. Deadlines of sub-agents end it earlier.
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 3_600);

@@ -53,13 +53,7 @@ impl CommandContext<'_> {
                 let providers = self.env.models().list();
                 providers.into_iter().map(|choice| choice.provider).collect()
             }
-            (Complete::Models, "") => {
-                let models = self.env.models().list();
-                let named = models.into_iter().filter(|choice| !choice.model.is_empty());
-                named
-                    .map(|choice| format!("{}/{}", choice.provider, choice.model))
-                    .collect()
-            }
+            (Complete::Models, "") => self.env.models().choices(),
             (Complete::Modes, "") => Mode::ALL.iter().map(|mode| mode.name().to_owned()).collect(),
             (Complete::Session, "") => VERBS.iter().map(|verb| (*verb).to_owned()).collect(),
             (Complete::Session, "resume" | "delete" | "show") => self.sessions().await,

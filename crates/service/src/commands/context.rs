@@ -189,12 +189,22 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
     let now = cx.inner.clock.now();
     let rows = rows(&layout, &messages, exchanges.last(), model.price, now);
     let tokens: u64 = rows.iter().map(|row| row.tokens).sum();
-    let window = model.context_window;
-    let share = match window {
+    // The figure of the status line and of `/status` comes from the provider, and only exists after a request.
+    let used = cx.stored_info().await?.totals.context_tokens;
+    let share = |tokens: u64| match model.context_window {
         0 => String::new(),
-        window => format!(", {} % of {window}", tokens * 100 / window.max(1)),
+        window => format!(", {} % of {window}", tokens * 100 / window),
     };
-    let mut text = format!("{} bytes, about {tokens} tokens{share}\n", layout.body.len());
+    let mut text = match used {
+        0 => String::new(),
+        used => format!("context {used} tokens{} after the last request\n", share(used)),
+    };
+    let _ = writeln!(
+        text,
+        "next request: {} bytes, about {tokens} tokens{}",
+        layout.body.len(),
+        share(tokens)
+    );
     let _ = writeln!(
         text,
         "{:>4} {:>9} {:>8} {:>9} {:<6} {:>9}  what",

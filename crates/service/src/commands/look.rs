@@ -69,6 +69,7 @@ impl CommandContext<'_> {
             window,
             mode,
             effort,
+            surroundings: env.surroundings(),
             is_busy: self.is_busy,
             queue: self.queue.messages().to_vec(),
             goal: self

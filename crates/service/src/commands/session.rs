@@ -204,8 +204,8 @@ async fn allow_name(cx: &CommandContext<'_>, own: Option<&SessionId>, name: &str
     }
 }
 
-async fn fork(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
-    words.check(1, &[])?;
+pub(super) async fn fork(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
+    words.check(usize::from(words.command == "session"), &[])?;
     let begin = Begin::Fork {
         of: cx.info.id.clone(),
         after: None,
@@ -249,15 +249,38 @@ async fn delete(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
 
 async fn export(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     words.check(2, &[])?;
+    match words.get(1) {
+        None | Some("markdown") => Ok(Said::text(exported(cx, false).await?)),
+        Some("json") => Ok(Said::text(exported(cx, true).await?)),
+        Some(_) => Err(Stop::Usage),
+    }
+}
+
+async fn exported(cx: &CommandContext<'_>, is_json: bool) -> Result<String, Stop> {
     let info = cx.stored_info().await?;
     let entries = record(cx.store(), &info.id).await?;
-    let text = match words.get(1) {
-        None | Some("markdown") => markdown(&info, &entries),
-        Some("json") => serde_json::to_string_pretty(&Exported::new(info, entries))
-            .map_err(|error| Stop::Failed(error.to_string()))?,
-        Some(_) => return Err(Stop::Usage),
-    };
-    Ok(Said::text(text))
+    if is_json {
+        let text = serde_json::to_string_pretty(&Exported::new(info, entries));
+        return text.map_err(|error| Stop::Failed(error.to_string()));
+    }
+    Ok(markdown(&info, &entries))
+}
+
+/// Shows the session, or writes it to a file that does not exist yet.
+pub(super) async fn export_to(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
+    let path = words.raw.trim();
+    let text = exported(cx, path.ends_with(".json")).await?;
+    if path.is_empty() {
+        return Ok(Said::text(text));
+    }
+    let failed = |error: std::io::Error| Stop::Failed(format!("{path}: {error}"));
+    let whole = std::path::Path::new(&cx.info.place).join(path);
+    let mut file = std::fs::File::create_new(whole).map_err(failed)?;
+    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
+    Ok(Said::text(format!(
+        "Exported {} to {path}",
+        count(text.lines().count(), "line")
+    )))
 }
 
 async fn search(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {

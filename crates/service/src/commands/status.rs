@@ -18,13 +18,15 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     let queue = cx.queue.messages().len();
     let goal = cx.pursuit.goal.followed(&cx.env.goals());
     let goal = goal.and_then(Goal::active).map(str::to_owned);
-    let state = if cx.is_busy { "a turn runs" } else { "free" };
+    let state = if cx.is_busy { "a turn runs" } else { "idle" };
     let mut rows = vec![
         ("session", format!("{}  {}", info.id, called(&info))),
         ("folder", info.place.clone()),
-        ("standing", format!("{}, {state}", standing(info.standing))),
+        ("state", format!("{}, {state}", standing(info.standing))),
     ];
     let env = &mut *cx.env;
+    let around = env.surroundings();
+    rows.extend(around.branch.map(|branch| ("branch", branch)));
     match env.models().active() {
         Ok((provider, model)) => {
             rows.push(("provider", provider));
@@ -33,6 +35,8 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
         Err(why) => rows.push(("model", why.lines().next().unwrap_or_default().to_owned())),
     }
     rows.push(("mode", env.permissions().policy().mode.name().to_owned()));
+    let instructions = env.instructions().join(", ");
+    rows.extend((!instructions.is_empty()).then_some(("instructions", instructions)));
     let totals = &info.totals;
     rows.push(("messages", totals.messages.to_string()));
     rows.push(("context", format!("{} tokens", totals.context_tokens)));
@@ -53,7 +57,7 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     }
     let lines = rows
         .iter()
-        .map(|(what, text)| format!("{what:<11} {}", one_line(text)));
+        .map(|(what, text)| format!("{what:<12} {}", one_line(text)));
     Ok(Said::text(lines.collect::<Vec<_>>().join("\n")))
 }
 

@@ -1,4 +1,4 @@
-//! Surroundings of a replayed turn: tool results, and messages of the user and the program.
+//! FolderFacts of a replayed turn: tool results, and messages of the user and the program.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

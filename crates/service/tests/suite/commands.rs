@@ -154,7 +154,7 @@ async fn a_busy_session_serves_what_only_looks() {
     all(events).await;
     assert!(told(&service, &session, "/mode plan").await.contains("plan"));
     assert!(told(&service, &session, "/mode").await.contains("only reads run"));
-    assert!(told(&service, &session, "/status").await.contains("free"));
+    assert!(told(&service, &session, "/status").await.contains("idle"));
 }
 
 /// PROV-7: `/provider` and `/model` list, switch, and report errors; names are not case-sensitive.
@@ -212,6 +212,7 @@ async fn files_define_commands() {
         body: "Review $1 in $ARGUMENTS.".to_owned(),
         source: CommandSource::User,
         file: file.to_owned(),
+        runs_in: None,
     };
     {
         let mut defined = bed.kit.defined.lock().unwrap();

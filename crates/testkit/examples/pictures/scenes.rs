@@ -183,6 +183,8 @@ impl Stage {
         let model = SimServer::script(script);
         let workspace = Workspace::new(binary);
         workspace.write("Cargo.toml", MANIFEST);
+        workspace.write("AGENTS.md", "Run `cargo test --quiet` after every change.\n");
+        workspace.write(".git/HEAD", "ref: refs/heads/main\n");
         workspace.write("src/lib.rs", library);
         workspace.write("tests/minutes.rs", TESTS);
         workspace.config(&format!(
@@ -198,7 +200,17 @@ impl Stage {
     }
 
     fn screen(&self) -> Screen {
-        let run = self.workspace.run(&[]).env("PATH", &search_path());
+        // The folder is temporary, and its name must not differ between two pictures.
+        let folder = self.workspace.path();
+        let home = folder
+            .parent()
+            .map(|home| home.display().to_string())
+            .unwrap_or_default();
+        let run = self
+            .workspace
+            .run(&[])
+            .env("PATH", &search_path())
+            .env("HOME", &home);
         let mut screen = run.on_screen(COLUMNS, ROWS);
         screen.wait_for("sim/sim-1");
         screen

@@ -1,6 +1,6 @@
 //! Keys of retries.
 
-use crate::settings::keys::{Key, Section, small};
+use crate::settings::keys::{DAY, Key, Section, small};
 use crate::settings::kind::Kind;
 
 pub(super) static SECTION: Section = Section {
@@ -33,6 +33,19 @@ pub(super) static SECTION: Section = Section {
             effect: "The wait starts at 2 seconds and doubles up to this value. A wait requested by the \
                      provider may be longer.",
             example: "20",
+            project_ok: false,
+        },
+        Key {
+            name: "retry.fallback_secs",
+            kind: Kind::Seconds {
+                min: 0.0,
+                max: DAY,
+                default: 300,
+                set: |s, _, v| s.retry.fallback_pause = v,
+            },
+            help: "Time that a model of `fallback` is used before the first one is tried again.",
+            effect: "0 tries the first one at every request.",
+            example: "60",
             project_ok: false,
         },
     ],

@@ -98,9 +98,9 @@ pub(super) static SECTION: Section = Section {
                 set: |s, _, v| s.security.network = v,
             },
             help: "Whether commands and `fetch` may use the network, or the hosts that commands may reach.",
-            effect: "With `false`, a command that needs the network asks for approval, and the `fetch` tool \
-                     is not available. With a list, commands reach these hosts without asking, through a \
-                     proxy that lets nothing else through; `*.example.org` stands for every name below.",
+            effect: "With `false`, a command that needs the network and a page of `fetch` ask for approval. With a \
+                     list, these hosts do not ask; commands reach them through a proxy that lets nothing else \
+                     through; `*.example.org` stands for every name below.",
             example: "[\"registry.npmjs.org\"]",
             project_ok: false,
         },

@@ -2,7 +2,7 @@
 
 use crate::settings::keys::{DAY, Key, Section, size};
 use crate::settings::kind::{Kind, TextRule, words};
-use crate::settings::typed::Word;
+use crate::settings::typed::{SearchEngine, Word};
 use windlass_core::dispatch::Execution;
 
 pub(super) static SECTION: Section = Section {
@@ -76,6 +76,17 @@ pub(super) static SECTION: Section = Section {
             project_ok: false,
         },
         Key {
+            name: "tools.done",
+            kind: Kind::Switch {
+                default: Some(false),
+                set: |s, _, v| s.tools.done = v,
+            },
+            help: "Whether the `done` tool, which ends a turn, is offered in every session.",
+            effect: "`windlass exec --require-done` and sub-agents have it in any case.",
+            example: "true",
+            project_ok: true,
+        },
+        Key {
             name: "tools.taco.enabled",
             kind: Kind::Switch {
                 default: Some(false),
@@ -135,6 +146,30 @@ pub(super) static SECTION: Section = Section {
                    `fetch`, `read` is `read_file`.",
             effect: "Outputs of other tools are left unchanged.",
             example: "[\"shell\"]",
+            project_ok: false,
+        },
+        Key {
+            name: "tools.web_search.engine",
+            kind: Kind::Choice {
+                words: words::<Option<SearchEngine>>,
+                default: Some("off"),
+                set: |s, _, v| s.tools.web_search.engine = Word::from_word(v),
+            },
+            help: "Search engine behind the `web_search` tool.",
+            effect: "`off` does not offer the tool. `searxng` needs `tools.web_search.url`; `brave` reads its key from \
+                     `BRAVE_API_KEY`, `tavily` from `TAVILY_API_KEY`. Queries go to this engine without asking.",
+            example: "\"searxng\"",
+            project_ok: false,
+        },
+        Key {
+            name: "tools.web_search.url",
+            kind: Kind::Text {
+                rule: TextRule::Url,
+                set: |s, _, v| s.tools.web_search.url = Some(v),
+            },
+            help: "Address of the search engine.",
+            effect: "For SearXNG, an instance whose `search.formats` include `json`. Brave and Tavily have their own.",
+            example: "\"http://localhost:8888\"",
             project_ok: false,
         },
     ],

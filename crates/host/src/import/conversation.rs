@@ -11,8 +11,7 @@ use windlass_core::log::interrupted;
 use windlass_core::message::{Binary, ImageUrl, Reasoning, ToolCall, ToolResult};
 
 use super::Imported;
-use crate::sessions::cut;
-use windlass_host::prompt;
+use crate::prompt;
 
 /// Maximum length of a title in characters, and the maximum length of a tool name that every provider
 /// accepts.
@@ -191,7 +190,7 @@ impl Conversation {
             _ => None,
         });
         let text = texts.collect::<Vec<_>>().join(" ");
-        Some(cut(&text, MAX_TITLE)).filter(|title| !title.is_empty())
+        Some(windlass_service::format::cut(&text, MAX_TITLE)).filter(|title| !title.is_empty())
     }
 }
 

@@ -1,0 +1,201 @@
+//! Extensions of a session's environment: subsystems that add tools, hooks, a part of the system prompt or a
+//! command, each in its own crate.
+
+pub mod code;
+mod hooks;
+pub mod mcp;
+pub mod skills;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use async_trait::async_trait;
+use windlass_config::settings::Settings;
+use windlass_core::dispatch::CallConfig;
+use windlass_core::hook::Hooks;
+use windlass_core::permission::{Approver, Asker};
+use windlass_core::tool::{AnyTool, Outputs};
+use windlass_sandbox::Workspace;
+use windlass_service::{DefinedCommand, ExtensionCommand, ExtensionReply, TurnStart};
+
+use windlass_config::Problem;
+
+pub use self::hooks::{HookSources, UserHooks};
+use crate::factory::SessionSpec;
+use crate::memory::MemoryExtension;
+use crate::web_search::WebSearch;
+
+/// A subsystem that takes part in a session.
+#[async_trait]
+pub trait Extension: Send + Sync {
+    /// Name of its slash command, without the slash.
+    fn name(&self) -> &'static str;
+
+    /// Receives the person who answers questions, once the session is open.
+    fn connect(&mut self, _asker: &Arc<dyn Asker>) {}
+
+    /// Compares its sources with the loaded state and returns notices for the user. Called before every turn and
+    /// every command of the user; slow work belongs in a task, and its result in a later turn.
+    async fn refresh(&mut self, _turn: &TurnStart, _settings: &Settings) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns the contribution to the next turn.
+    fn offer(&self) -> ExtensionOffer;
+
+    /// Runs its slash command.
+    ///
+    /// # Errors
+    /// Fails with a message for the user.
+    async fn command(&mut self, _command: &ExtensionCommand<'_>) -> Result<ExtensionReply, String> {
+        Err(format!("/{} has no subcommands here", self.name()))
+    }
+
+    /// Stops its background work. Called when the session's environment is closed.
+    async fn close(&mut self) {}
+}
+
+/// Contribution of an extension to a turn.
+#[derive(Clone, Default)]
+pub struct ExtensionOffer {
+    /// Tools, in a fixed order: they are part of the prompt.
+    pub tools: Vec<Arc<dyn AnyTool>>,
+    /// Hooks for turns, calls, compactions and the session.
+    pub hooks: Hooks,
+    /// Environment variables for the commands of later calls.
+    pub env: BTreeMap<String, String>,
+    /// Text at the end of the system prompt. Providers cache it, so it should not change within a session.
+    pub system: Option<String>,
+    /// Slash commands beside its own.
+    pub commands: Vec<DefinedCommand>,
+}
+
+/// Parts of a session's environment that extensions use.
+#[derive(Clone)]
+pub struct ExtensionHost {
+    /// The folders that the file tools use.
+    pub workspace: Workspace,
+    calls: Arc<Mutex<Option<TurnCalls>>>,
+}
+
+/// Everything that a call of the current turn needs.
+#[derive(Clone)]
+pub struct TurnCalls {
+    /// Tools, permissions and limits.
+    pub config: CallConfig,
+    /// The hooks, in order.
+    pub hooks: Hooks,
+    /// Asks a person.
+    pub approver: Arc<dyn Approver>,
+    /// Stores long outputs.
+    pub outputs: Option<Arc<dyn Outputs>>,
+}
+
+impl ExtensionHost {
+    /// Creates the parts for a session in this workspace.
+    pub fn new(workspace: &Workspace) -> Self {
+        Self {
+            workspace: workspace.clone(),
+            calls: Arc::default(),
+        }
+    }
+
+    /// Returns the calls of the current or the next turn; `None` before the session is ready.
+    pub fn calls(&self) -> Option<TurnCalls> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The extensions of a session, in order.
+pub struct ExtensionSet {
+    list: Vec<Box<dyn Extension>>,
+    host: ExtensionHost,
+}
+
+impl ExtensionSet {
+    /// Creates the extensions that the settings ask for.
+    ///
+    /// # Errors
+    /// Fails if a file of the user has an error.
+    pub fn new(settings: &Arc<Settings>, spec: &SessionSpec, host: ExtensionHost) -> Result<Self, Problem> {
+        let mut list: Vec<Box<dyn Extension>> = vec![
+            Box::new(skills::SkillsExtension::new(settings, spec, &host)?),
+            Box::new(WebSearch::new(settings)),
+            Box::new(UserHooks::new(settings, spec)?),
+            Box::new(mcp::McpServers::new(settings, spec)?),
+        ];
+        if let Some(code) = code::CodeExtension::new(settings, spec, &host)? {
+            list.push(Box::new(code));
+        }
+        if let Some(memory) = MemoryExtension::new(settings, spec) {
+            list.push(Box::new(memory));
+        }
+        Ok(Self { list, host })
+    }
+
+    /// Sets the calls that extensions can make.
+    pub(crate) fn set_calls(&self, calls: TurnCalls) {
+        *self.host.calls.lock().unwrap_or_else(PoisonError::into_inner) = Some(calls);
+    }
+
+    pub(crate) fn connect(&mut self, asker: &Arc<dyn Asker>) {
+        for extension in &mut self.list {
+            extension.connect(asker);
+        }
+    }
+
+    pub(crate) async fn refresh(&mut self, turn: &TurnStart, settings: &Settings) -> Vec<String> {
+        let mut notices = Vec::new();
+        for extension in &mut self.list {
+            notices.extend(extension.refresh(turn, settings).await);
+        }
+        notices
+    }
+
+    /// Returns the contributions of all extensions as one.
+    pub(crate) fn offer(&self) -> ExtensionOffer {
+        let mut all = ExtensionOffer::default();
+        for extension in &self.list {
+            let ExtensionOffer {
+                tools,
+                hooks,
+                env,
+                system,
+                commands,
+            } = extension.offer();
+            all.commands.extend(commands);
+            all.env.extend(env);
+            all.tools.extend(tools);
+            all.hooks.extend(&hooks);
+            if let Some(text) = system {
+                all.system.get_or_insert_default().push_str(&text);
+            }
+        }
+        all
+    }
+
+    pub(crate) async fn command(
+        &mut self,
+        command: &ExtensionCommand<'_>,
+    ) -> Option<Result<ExtensionReply, String>> {
+        let extension = self
+            .list
+            .iter_mut()
+            .find(|extension| extension.name() == command.name)?;
+        Some(extension.command(command).await)
+    }
+
+    pub(crate) async fn close(&mut self) {
+        for extension in &mut self.list {
+            extension.close().await;
+        }
+    }
+}
+
+/// The calls have the tools, and a tool of an extension may have the calls: without this, neither would be dropped, nor
+/// the temporary folder and the store that they use.
+impl Drop for ExtensionSet {
+    fn drop(&mut self) {
+        *self.host.calls.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
