@@ -301,8 +301,8 @@ impl Folders {
                 return Some(project);
             }
             // In the user's home these files are the user's own.
-            let is_home = self.home.as_ref().is_some_and(|home| same_place(home, folder));
-            if !is_home && project.has_foreign_hooks() {
+            let is_home = || self.home.as_ref().is_some_and(|home| same_place(home, folder));
+            if project.has_foreign_hooks() && !is_home() {
                 return Some(project);
             }
             // A file named `.git` marks a worktree or a submodule, and is a boundary as well.

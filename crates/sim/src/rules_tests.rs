@@ -156,6 +156,10 @@ fn results_are_reported() {
     talk.result("alpha\nbeta\n", false);
     let text = talk.says();
     assert!(text.contains("2 lines") && text.contains("alpha\nbeta"), "{text}");
+    let mut talk = Talk::new("list the files");
+    talk.result("(. is empty)", false);
+    let text = talk.says();
+    assert!(text.contains("`.` is empty."), "{text}");
     let mut talk = Talk::new("read a.txt");
     talk.result("no such file", true);
     let text = talk.says();

@@ -41,29 +41,54 @@ pub(super) fn follow(path: &Path, links: usize) -> Result<PathBuf, Attempt> {
 /// Follows the links of many paths and looks at each folder once.
 #[derive(Default)]
 pub(super) struct Links {
-    folders: HashMap<PathBuf, Option<PathBuf>>,
+    folders: HashMap<PathBuf, Option<Followed>>,
+}
+
+/// A path with its links followed.
+#[derive(Clone)]
+struct Followed {
+    real: PathBuf,
+    /// Nothing is there, so nothing is below it either.
+    is_missing: bool,
 }
 
 impl Links {
     /// Returns a path with every link followed, as [`real_path`] does.
     pub(super) fn follow(&mut self, path: &Path) -> Option<PathBuf> {
+        Some(self.look(path)?.real)
+    }
+
+    fn look(&mut self, path: &Path) -> Option<Followed> {
+        let there = |real| Followed {
+            real,
+            is_missing: false,
+        };
         let (Some(parent), Some(Component::Normal(name))) = (path.parent(), path.components().next_back())
         else {
-            return real_path(path);
+            return real_path(path).map(there);
         };
         let folder = match self.folders.get(parent) {
             Some(known) => known.clone(),
             None => {
-                let folder = self.follow(parent);
+                let folder = self.look(parent);
                 self.folders.insert(parent.to_owned(), folder.clone());
                 folder
             }
-        };
-        let real = folder?.join(name);
+        }?;
+        let real = folder.real.join(name);
+        if folder.is_missing {
+            return Some(Followed {
+                real,
+                is_missing: true,
+            });
+        }
         match rustix::fs::readlinkat(CWD, &real, Vec::new()) {
-            // No link, or nothing at all.
-            Err(Errno::INVAL | Errno::NOENT | Errno::NOTDIR) => Some(real),
-            Ok(_) | Err(_) => real_path(path),
+            Err(Errno::INVAL) => Some(there(real)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Some(Followed {
+                real,
+                is_missing: true,
+            }),
+            Ok(_) | Err(_) => real_path(path).map(there),
         }
     }
 }

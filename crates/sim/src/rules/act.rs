@@ -156,7 +156,9 @@ fn report(intent: &Intent, done: &Done<'_>) -> String {
         return format!("`{}` failed:\n\n{shown}", done.call.name);
     }
     let lines = text.lines().filter(|line| !line.trim().is_empty()).count();
+    let is_empty = text.starts_with('(') && text.ends_with(" is empty)");
     match intent {
+        Intent::List { path } | Intent::Read { path } if is_empty => format!("`{path}` is empty."),
         Intent::List { path } if lines == 1 => format!("`{path}` has 1 entry:\n\n{shown}"),
         Intent::List { path } => format!("`{path}` has {lines} entries:\n\n{shown}"),
         Intent::Read { path } if lines == 1 => format!("`{path}` has 1 line of text:\n\n{shown}"),
