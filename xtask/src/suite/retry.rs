@@ -22,49 +22,24 @@ pub(crate) fn test(root: &Root) -> Result<Vec<String>> {
     if first.succeeded {
         return Ok(Vec::new());
     }
-    let failed = Failures::read(&first.text);
-    if failed.targets.is_empty() || failed.tests.is_empty() || failed.tests.len() > AT_MOST {
+    let failed = with_verdict(&first.text, "FAILED");
+    if failed.is_empty() || failed.len() > AT_MOST {
         bail!("`cargo test --workspace` failed");
     }
-    let names: Vec<String> = failed.tests.into_iter().collect();
+    let names: Vec<String> = failed.into_iter().collect();
     println!("\n    once more, alone: {}", names.join(", "));
-    let mut passed = BTreeSet::new();
-    for target in &failed.targets {
-        let again = run(child::cargo(root)
-            .arg("test")
-            .args(target.split_whitespace())
-            .args(["--", "--test-threads=1", "--exact"])
-            .args(&names))?;
-        if !again.succeeded {
-            bail!("`cargo test {target}` failed twice");
-        }
-        passed.extend(with_verdict(&again.text, "ok"));
+    // The same flags as before: selecting packages would compile them again with other features.
+    let again = run(child::cargo(root)
+        .args(["test", "--workspace", "--tests", "--no-fail-fast"])
+        .args(["--", "--test-threads=1", "--exact"])
+        .args(&names))?;
+    if !again.succeeded {
+        bail!("tests failed twice: {}", names.join(", "));
     }
+    let passed = with_verdict(&again.text, "ok");
     match names.iter().find(|name| !passed.contains(*name)) {
         Some(name) => bail!("{name} failed and could not be run again"),
         None => Ok(names),
-    }
-}
-
-/// The failures of a run, as cargo and the test programs print them.
-#[derive(Debug, PartialEq, Eq)]
-struct Failures {
-    /// Arguments of `cargo test` that select the programs with failures, such as `-p windlass --test suite`.
-    targets: Vec<String>,
-    tests: BTreeSet<String>,
-}
-
-impl Failures {
-    fn read(text: &str) -> Self {
-        let targets = text
-            .lines()
-            .filter_map(|line| line.trim().strip_prefix("`-p ")?.strip_suffix('`'))
-            .map(|rest| format!("-p {rest}"))
-            .collect();
-        Self {
-            targets,
-            tests: with_verdict(text, "FAILED"),
-        }
     }
 }
 
@@ -120,24 +95,15 @@ mod tests {
     #[test]
     fn failures_are_read() {
         let text = "test suite::exec::quiet ... ok\ntest suite::exec::loud ... FAILED\n\
-                    test result: FAILED. 1 passed; 1 failed\n\
-                    error: 2 targets failed:\n    `-p windlass --test suite`\n    `-p windlass-core --lib`\n";
-        let failed = Failures::read(text);
-        assert_eq!(
-            failed.targets,
-            ["-p windlass --test suite", "-p windlass-core --lib"]
-        );
-        assert_eq!(failed.tests, BTreeSet::from(["suite::exec::loud".to_owned()]));
-        assert_eq!(
-            with_verdict(text, "ok"),
-            BTreeSet::from(["suite::exec::quiet".to_owned()])
-        );
+                    test result: FAILED. 1 passed; 1 failed\n";
+        let names = |verdict| with_verdict(text, verdict).into_iter().collect::<Vec<_>>();
+        assert_eq!(names("FAILED"), ["suite::exec::loud"]);
+        assert_eq!(names("ok"), ["suite::exec::quiet"]);
     }
 
     #[test]
     fn a_build_that_fails_names_no_tests() {
-        let failed =
-            Failures::read("error: could not compile `windlass-core` (lib) due to 1 previous error\n");
-        assert!(failed.tests.is_empty() && failed.targets.is_empty(), "{failed:?}");
+        let text = "error: could not compile `windlass-core` (lib) due to 1 previous error\n";
+        assert!(with_verdict(text, "FAILED").is_empty());
     }
 }
