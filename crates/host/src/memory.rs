@@ -256,8 +256,6 @@ impl TurnHook for MemoryHook {
             .recall(&question, &scopes, (session, &known, is_first), self.0.limits)
             .await;
         lock(&self.0.recalled).extend(injection.units);
-        // Not before the search: it would find the question itself, and words of the question would count as common.
-        self.0.work();
         TurnAction::Start(injection.fragment.into_iter().collect())
     }
 

@@ -107,6 +107,18 @@ impl SqliteStore {
         self.readers.ready()
     }
 
+    /// Runs a query that reads little. It runs at once on the connection of the writer if nobody writes, because waking
+    /// another thread, which may have to open another connection, takes longer.
+    async fn read_little<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&rusqlite::Connection) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        match self.writer.try_read(query) {
+            Ok(found) => found,
+            Err(query) => self.readers.run(query).await,
+        }
+    }
+
     /// Removes the files of contents that are no longer attached. Runs in its own transaction, after the one
     /// that detached them is committed.
     async fn sweep(&self, addresses: Vec<String>) -> Result<(), LogError> {
@@ -311,8 +323,7 @@ impl AgentLedger for SqliteStore {
 #[async_trait]
 impl GoalRegistry for SqliteStore {
     async fn goals(&self, only_active: bool) -> Result<Vec<GoalInfo>, LogError> {
-        self.readers
-            .run(move |connection| goals::list(connection, only_active))
+        self.read_little(move |connection| goals::list(connection, only_active))
             .await
     }
 

@@ -28,6 +28,9 @@ const PLACE_BITS: u32 = 20;
 /// Maximum number of searches that are recorded.
 const MAX_MISSES: i64 = 1_000;
 
+/// Number of units below which a search takes less time than waking the thread that would do it.
+const FEW: i64 = 1_000;
+
 const COLUMNS: &str = "memory_unit.id, memory_scope.place, memory_unit.kind, memory_unit.speaker, \
     memory_source.session, memory_unit.seq, memory_unit.text, memory_unit.length, memory_unit.time, \
     memory_unit.pinned, memory_unit.confirmed";
@@ -57,12 +60,12 @@ impl MemoryUnits for SqliteStore {
 
     async fn units(&self, ids: &[u64]) -> Result<Vec<MemoryUnit>, LogError> {
         let ids = ids.to_vec();
-        self.readers.run(move |connection| units(connection, &ids)).await
+        self.read_memory(move |connection| units(connection, &ids)).await
     }
 
     async fn list_units(&self, query: &MemoryQuery) -> Result<Vec<MemoryUnit>, LogError> {
         let query = query.clone();
-        self.readers.run(move |connection| list(connection, &query)).await
+        self.read_memory(move |connection| list(connection, &query)).await
     }
 
     async fn change_unit(&self, id: u64, change: MemoryChange) -> Result<bool, LogError> {
@@ -93,8 +96,7 @@ impl MemoryUnits for SqliteStore {
 impl MemoryIndex for SqliteStore {
     async fn postings(&self, scope: &str, words: &[String], most: usize) -> Result<MemoryPostings, LogError> {
         let (scope, words) = (scope.to_owned(), words.to_vec());
-        self.readers
-            .run(move |connection| postings(connection, &scope, &words, most))
+        self.read_memory(move |connection| postings(connection, &scope, &words, most))
             .await
     }
 
@@ -175,6 +177,27 @@ impl MemoryLedger for SqliteStore {
     async fn memory_stats(&self) -> Result<MemoryStats, LogError> {
         self.readers.run(stats).await
     }
+}
+
+impl SqliteStore {
+    /// Runs a query whose cost grows with the number of units.
+    async fn read_memory<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
+    ) -> Result<T, LogError> {
+        match self.writer.try_read(has_few) {
+            Ok(Ok(true)) => self.read_little(query).await,
+            _ => self.readers.run(query).await,
+        }
+    }
+}
+
+fn has_few(connection: &Connection) -> Result<bool, LogError> {
+    connection
+        .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM memory_unit LIMIT ?1)")
+        .and_then(|mut count| count.query_row([FEW], |row| row.get::<_, i64>(0)))
+        .map(|count| count < FEW)
+        .map_err(told)
 }
 
 fn misses(connection: &Connection, limit: usize) -> Result<Vec<MemoryMiss>, LogError> {

@@ -216,6 +216,22 @@ impl Writer {
         told.wait(sent)
     }
 
+    /// Runs a short query at once if nobody uses the connection, and returns it otherwise.
+    pub(super) fn try_read<T, Q>(&self, query: Q) -> Result<Result<T, LogError>, Q>
+    where
+        Q: FnOnce(&Connection) -> Result<T, LogError>,
+    {
+        let guard = match self.0.shared.database.try_lock() {
+            Ok(guard) => guard,
+            Err(TryLockError::Poisoned(error)) => error.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(query),
+        };
+        match guard.as_ref() {
+            Some(database) => Ok(query(&database.connection)),
+            None => Err(query),
+        }
+    }
+
     /// Writes the file anew, so that nothing deleted remains in it or in the log.
     pub(super) fn scrub(&self) -> impl Future<Output = Result<(), LogError>> + Send + 'static {
         let (sender, receiver) = oneshot::channel();
