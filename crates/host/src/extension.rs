@@ -23,6 +23,7 @@ use windlass_config::Problem;
 pub use self::hooks::{HookSources, UserHooks};
 use crate::factory::SessionSpec;
 use crate::memory::MemoryExtension;
+use crate::sandbox_access::SandboxAccess;
 use crate::web_search::WebSearch;
 
 /// A subsystem that takes part in a session.
@@ -75,6 +76,8 @@ pub struct ExtensionOffer {
 pub struct ExtensionHost {
     /// The folders that the file tools use.
     pub workspace: Workspace,
+    /// The access that the settings give to files and commands.
+    pub access: Arc<SandboxAccess>,
     calls: Arc<Mutex<Option<TurnCalls>>>,
 }
 
@@ -93,9 +96,10 @@ pub struct TurnCalls {
 
 impl ExtensionHost {
     /// Creates the parts for a session in this workspace.
-    pub fn new(workspace: &Workspace) -> Self {
+    pub fn new(workspace: &Workspace, access: Arc<SandboxAccess>) -> Self {
         Self {
             workspace: workspace.clone(),
+            access,
             calls: Arc::default(),
         }
     }

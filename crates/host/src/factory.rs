@@ -116,6 +116,8 @@ pub struct SessionTools {
     pub todos: TodoList,
     /// The folders that the tools work in.
     pub workspace: Workspace,
+    /// The access that the settings give to them.
+    pub access: Arc<SandboxAccess>,
     /// Context management.
     pub context: ContextParts,
 }
@@ -142,7 +144,7 @@ fn fetch(settings: &Settings, spec: &SessionSpec) -> Option<FetchConfig> {
 /// Returns the tools and the state that they share with other parts.
 pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionTools, Problem> {
     let todos = TodoList::new();
-    let access = SandboxAccess::new(&settings.security, &spec.cwd)?;
+    let access = Arc::new(SandboxAccess::new(&settings.security, &spec.cwd)?);
     let workspace = access.workspace()?;
     let folders = environment::folders()?;
     let config = ToolsConfig {
@@ -174,6 +176,7 @@ pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionT
         catalog,
         todos,
         workspace,
+        access,
         context,
     })
 }

@@ -67,6 +67,14 @@ impl Instructions {
     /// # Errors
     /// If the top of the repository cannot be opened.
     pub fn new(folders: &Folders, cwd: &Path, denied: &[PathBuf]) -> io::Result<Self> {
+        Self::sharing(folders, cwd, &Roots::new(&[], denied)?)
+    }
+
+    /// Like [`Self::new`], without the denied paths of these roots.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub fn sharing(folders: &Folders, cwd: &Path, roots: &Roots) -> io::Result<Self> {
         // Never from outside the repository; without a repository, only from the folder itself.
         let root = cwd
             .ancestors()
@@ -77,7 +85,7 @@ impl Instructions {
             cwd: cwd.to_owned(),
             root: root.to_owned(),
             names: NAMES,
-            roots: Roots::new(&[root.to_owned()], denied)?,
+            roots: roots.elsewhere(&[root.to_owned()])?,
         };
         Ok(Self::reading(reader))
     }

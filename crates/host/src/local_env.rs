@@ -35,7 +35,6 @@ use crate::instructions::Instructions;
 use crate::models::Models;
 use crate::open_work::OpenWork;
 use crate::prompt::{AGENT_PROMPT, REQUIRE_DONE, SYSTEM_PROMPT};
-use crate::sandbox_access::SandboxAccess;
 use crate::sandbox_ahead::SandboxAhead;
 use crate::scheduled_jobs::UserJobs;
 use crate::session_diff::{self, branch};
@@ -110,11 +109,11 @@ impl LocalEnv {
             mut catalog,
             todos,
             workspace,
+            access,
             context,
         } = session_tools(settings, spec)?;
         let folders = environment::folders()?;
-        let access = SandboxAccess::new(&settings.security, &spec.cwd)?;
-        let instructions = Instructions::new(&folders, &spec.cwd, access.denied());
+        let instructions = Instructions::sharing(&folders, &spec.cwd, &workspace.files());
         let instructions = instructions
             .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", spec.cwd.display())))?;
         let mut instructions = match &spec.agent {
@@ -142,7 +141,7 @@ impl LocalEnv {
             again = again.fixed();
             catalog.restrict(allowed_tools(settings, agent));
         }
-        let extensions = ExtensionSet::new(settings, spec, ExtensionHost::new(&workspace))?;
+        let extensions = ExtensionSet::new(settings, spec, ExtensionHost::new(&workspace, access))?;
         let offer = extensions.offer();
         catalog.set_extensions(offer.tools);
         let reading = Reading {

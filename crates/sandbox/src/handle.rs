@@ -125,6 +125,18 @@ impl Roots {
     /// # Errors
     /// If an allowed folder cannot be opened, or a denied path is neither absolute nor a pattern.
     pub fn new(allowed: &[PathBuf], denied: &[PathBuf]) -> io::Result<Self> {
+        Self::opened(allowed, Arc::new(Denied::new(denied)?))
+    }
+
+    /// Opens other allowed folders, with the same denied paths.
+    ///
+    /// # Errors
+    /// If an allowed folder cannot be opened.
+    pub fn elsewhere(&self, allowed: &[PathBuf]) -> io::Result<Self> {
+        Self::opened(allowed, Arc::clone(&self.denied))
+    }
+
+    fn opened(allowed: &[PathBuf], denied: Arc<Denied>) -> io::Result<Self> {
         let open = |root: &PathBuf| {
             let real = fs::canonicalize(root)?;
             let handle = rustix::fs::open(&real, FOLDER | OFlags::CLOEXEC, Mode::empty())?;
@@ -133,7 +145,7 @@ impl Roots {
         Ok(Self {
             allowed: Arc::new(allowed.iter().map(open).collect::<io::Result<_>>()?),
             anywhere: false,
-            denied: Arc::new(Denied::new(denied)?),
+            denied,
             temp: None,
             visible: None,
             judged: None,

@@ -46,15 +46,20 @@ impl CodeExtension {
         spec: &SessionSpec,
         host: &ExtensionHost,
     ) -> Result<Option<Self>, Problem> {
-        let access = SandboxAccess::new(&settings.security, &spec.cwd)?;
+        let ExtensionHost {
+            access, workspace, ..
+        } = host;
         let code = settings.tools.code.clone();
         if !code.index || access.is_home() {
             return Ok(None);
         }
-        let workspace = access.reading_workspace()?;
+        let root = workspace.root().to_owned();
+        let files = workspace.files().elsewhere(std::slice::from_ref(&root));
+        let files = files
+            .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", root.display())))?;
         let folder = IndexedFolder {
-            root: workspace.root().to_owned(),
-            files: workspace.files(),
+            root,
+            files: Arc::new(files),
             max_files: code.max_files,
         };
         let file = index_file(&environment::folders()?.code_indexes(), &folder.root);
