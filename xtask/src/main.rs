@@ -6,6 +6,7 @@
 //! - `bench` builds the release binary and runs the benchmarks in `bench/`.
 //! - `fuzz` runs the fuzz targets in `fuzz/`, each for a limited time.
 //! - `nightly` runs the tests with random inputs for longer, and the fuzz targets for ten minutes each.
+//! - `real` runs `windlass exec` against a small real model.
 //! - `pictures` renders the terminal pictures in `docs/`.
 //!
 //! The tasks are for people at a terminal, so they print and use `anyhow`. This package does not ship.
@@ -17,6 +18,7 @@ mod conformance;
 mod fuzz;
 mod nightly;
 mod pictures;
+mod real;
 mod repo;
 mod rust_file;
 mod suite;
@@ -38,6 +40,7 @@ cargo xtask <task>
   bench [arguments of the benchmarks]                   run the benchmarks in bench/
   fuzz [--seconds <n>] [--target <name>]...             run the fuzz targets in fuzz/
   nightly                                               run the long tests, and fuzz for ten minutes each
+  real                                                  run `windlass exec` against a small real model
   pictures                                              render the terminal pictures in docs/";
 
 fn main() -> ExitCode {
@@ -63,6 +66,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "bench" => bench::command(&root, rest),
         "fuzz" => fuzz::command(&root, rest),
         "nightly" => nightly::command(&root, rest),
+        "real" => real::command(&root),
         "pictures" => pictures::command(&root),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -52,6 +52,12 @@ const LONG: &[Long] = &[
         variables: &[("WINDLASS_CRASH_RUNS", "1000")],
     },
     Long {
+        name: "random sessions, replayed",
+        package: "windlass",
+        tests: &["generated_sessions_come_out_the_same"],
+        variables: &[("WINDLASS_REPLAY_SESSIONS", "1000")],
+    },
+    Long {
         name: "random histories, compacted",
         package: "windlass-core",
         tests: &["compact::"],

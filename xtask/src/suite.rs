@@ -5,7 +5,7 @@ mod mcp_serve;
 mod node;
 mod prerequisites;
 mod retry;
-mod sdk;
+pub(crate) mod sdk;
 
 use std::time::{Duration, Instant};
 

@@ -65,6 +65,10 @@ impl GoalRequest {
     fn set<'a>(&mut self, name: &str, after: &'a str) -> Result<&'a str, String> {
         let (value, rest) = word(after).ok_or_else(|| format!("--{name} needs a value"))?;
         match name {
+            "check" | "file" if value.trim().is_empty() => {
+                let what = if name == "check" { "a command" } else { "a path" };
+                return Err(format!("--{name} is empty: expected {what}"));
+            }
             "check" => self.checks.push(value),
             "file" => self.files.push(value),
             "turns" => {

@@ -550,7 +550,10 @@ fn nothing_to_do_is_said() {
         error(tracker.0.rewind_to(3, Force::Never)),
         "there is no checkpoint 3; nothing in this session has changed files yet"
     );
-    assert_eq!(error(tracker.0.redo_last(Force::Never)), "nothing was undone");
+    assert_eq!(
+        error(tracker.0.redo_last(Force::Never)),
+        "there is nothing to redo"
+    );
     case.turn(&tracker, &[&|root| fs::write(root.join("a"), "2").unwrap()]);
     tracker.0.rewind_to(1, Force::Never).unwrap();
     assert_eq!(

@@ -490,7 +490,7 @@ impl Files {
             let nothing = if history.turns.values().any(|turn| turn.checkpoint.undone) {
                 "files have changed since: the undone changes cannot be redone"
             } else {
-                "nothing was undone"
+                "there is nothing to redo"
             };
             return Err(CheckpointError::Nothing(nothing.to_owned()));
         };

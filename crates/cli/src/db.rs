@@ -83,12 +83,21 @@ fn size(path: &Path) -> String {
 
 /// Explains why the database cannot be used, and what the user can do.
 fn unusable(path: &Path, error: &LogError) -> Problem {
+    let advice = advice(path, error).unwrap_or_else(|| "Nothing was changed.".to_owned());
+    Problem::new(
+        ProblemKind::Store,
+        format!("{}: {error}\n{advice}", path.display()),
+    )
+}
+
+/// Returns the user's next step after an error of the database, if there is one.
+pub(crate) fn advice(path: &Path, error: &LogError) -> Option<String> {
     let shown = path.display();
-    let advice = match error {
+    Some(match error {
         LogError::Damaged { .. } => format!(
-            "Nothing was changed. Copy {shown} and the files beside it first. Most sessions are probably still \
-             readable: use `windlass sessions export SESSION`, or `sqlite3 {shown} .recover` into a new file. You can \
-             also restore a backup."
+            "Nothing was changed. Copy {shown} and the files beside it first. `windlass db check` lists the damage. Most \
+             sessions are probably still readable: use `windlass sessions export SESSION`, or `sqlite3 {shown} .recover` \
+             into a new file. You can also restore a copy made with `windlass db backup`."
         ),
         LogError::Foreign(_) => format!(
             "Nothing was changed. Use the Windlass version that wrote {shown}, or move the file away: the next session \
@@ -97,7 +106,6 @@ fn unusable(path: &Path, error: &LogError) -> Problem {
         LogError::Full(_) => "Free some space and try again; the stored data is intact.".to_owned(),
         LogError::ReadOnly(_) => format!("Check the owner and the permissions of {shown} and its folder."),
         LogError::Locked(_) => "Another process is using it; try again when it has finished.".to_owned(),
-        _ => "Nothing was changed.".to_owned(),
-    };
-    Problem::new(ProblemKind::Store, format!("{shown}: {error}\n{advice}"))
+        _ => return None,
+    })
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use windlass_api::{Backend, Client, Connections, OnBusy, Part, SessionInfo, Submission};
-use windlass_core::log::Preferences;
+use windlass_core::log::{LogError, Preferences, Store};
 use windlass_service::ModelSwitch;
 
 use crate::args::{ExecOptions, FrontOptions, OutputFormat};
@@ -113,10 +113,15 @@ pub(crate) async fn interactive(
     }
     stop(engine, &spoken).await;
     let spoken = spoken?;
-    if spoken.has_talked && keeps && !style.quiet {
+    if spoken.has_talked && keeps && !style.quiet && is_in_place(&*store).await {
         tell_last(format!("Resume with: windlass --resume {}", spoken.session));
     }
     Ok(spoken.exit)
+}
+
+/// Returns false if the database was removed or replaced: the session in it cannot be found any more.
+async fn is_in_place(store: &dyn Store) -> bool {
+    !matches!(store.sync().await, Err(LogError::ReadOnly(_)))
 }
 
 /// Returns the style of output; plain output has no colors and nothing that moves.

@@ -11,6 +11,10 @@ use crate::print_text;
 use crate::session_choice;
 use crate::sessions::print_json;
 use crate::terminal::{plain, say};
+use windlass_sandbox::read_given_text;
+
+/// Size of the largest file that is imported.
+const MAX_IMPORT: u64 = 64 << 20;
 
 /// Runs a subcommand.
 pub(crate) async fn command(command: MemoryCommand) -> Result<Exit, Problem> {
@@ -52,7 +56,7 @@ async fn run(desk: &MemoryDesk, command: MemoryCommand) -> Result<Result<Exit, P
         MemoryCommand::Export => Ok(print_text(desk.export().await?.trim_end())),
         MemoryCommand::Import { file } => {
             let text =
-                std::fs::read_to_string(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+                read_given_text(&file, MAX_IMPORT).map_err(|error| format!("{}: {error}", file.display()))?;
             let count = desk
                 .import(&text)
                 .await

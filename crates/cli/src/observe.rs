@@ -11,7 +11,7 @@ use windlass_core::hook::Hook;
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{SharedRecorder, Store};
 use windlass_host::watch::Observer;
-use windlass_providers::key::{Secret, redact};
+use windlass_providers::key::{Secret, is_credential, redact};
 use windlass_telemetry::{
     DebugDump, ExportConfig, ExportConfigError, LogFormat, LogWriter, Probe, RotatingFile, SpanContext,
     Telemetry, TelemetryParts,
@@ -171,21 +171,24 @@ fn start_log(settings: &Settings) -> Result<bool, Problem> {
         true => LogFormat::Json,
         false => LogFormat::Text,
     };
-    let secrets = secrets();
+    let secrets = secrets(settings);
     let line = Box::new(move |line: &str| redact(line, &secrets));
     let writer = LogWriter::new(&log.level, format, file, line, environment::clock());
     Ok(writer.is_some_and(LogWriter::install))
 }
 
-/// Returns the keys in our environment, so that no line contains one.
-fn secrets() -> Vec<Secret> {
+/// Returns the keys in our environment and in headers of the settings, so that no line contains one.
+fn secrets(settings: &Settings) -> Vec<Secret> {
     let is_key = |name: &str| {
         KEY_NAMES
             .iter()
             .any(|end| name.to_ascii_uppercase().ends_with(end))
     };
+    let headers = settings.providers.values().flat_map(|provider| &provider.headers);
+    let headers = headers.filter(|(name, value)| is_credential(name, value));
     environment::vars()
         .filter(|(name, value)| is_key(name) && value.len() >= KEY_LENGTH)
         .map(|(_, value)| Secret::new(&value))
+        .chain(headers.map(|(_, value)| Secret::new(value)))
         .collect()
 }

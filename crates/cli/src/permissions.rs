@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use windlass_core::id::CallId;
 use windlass_core::permission::{Decision, Policy, Subject};
-use windlass_core::text::count;
+use windlass_core::text::{count, json_problem};
 use windlass_core::tool::{Category, ToolSet};
 
 use crate::args::{ReplayOptions, SettingsOptions};
@@ -21,6 +21,10 @@ use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_host::factory::{SessionSpec, policy, tools};
 use windlass_host::grants::{GrantFile, grant_line};
+use windlass_sandbox::read_given_text;
+
+/// Size of the largest file of calls.
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Prints the mode and the rules in effect, and where they come from.
 pub(crate) fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
@@ -79,7 +83,7 @@ pub(crate) async fn test(options: &ReplayOptions) -> Result<Exit, Problem> {
 }
 
 fn test_file(file: &Path, env: &CallEnv) -> Result<(), Problem> {
-    let text = std::fs::read_to_string(file)
+    let text = read_given_text(file, MAX_BYTES)
         .map_err(|error| Problem::usage(format!("{}: {error}", file.display())))?;
     for (number, line) in text
         .lines()
@@ -88,6 +92,7 @@ fn test_file(file: &Path, env: &CallEnv) -> Result<(), Problem> {
     {
         let call: Recorded = serde_json::from_str(line).map_err(|error| {
             let place = format!("{}:{}", file.display(), number + 1);
+            let error = json_problem(&error);
             Problem::usage(format!(
                 "{place}: {error}; each line is a call, as in {{\"tool\": \"bash\", \"arguments\": {{\"command\": \"ls\"}}}}"
             ))

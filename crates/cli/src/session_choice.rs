@@ -10,6 +10,7 @@ use windlass_core::log::{LogError, SessionQuery, Store};
 use windlass_service::{format, past};
 
 use crate::args::SessionOptions;
+use crate::db::advice;
 use crate::terminal::tell;
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
@@ -329,11 +330,14 @@ pub(crate) fn ago(time: u64) -> String {
     Timestamp(time).ago(SystemClock::default().now())
 }
 
-/// Converts an error of the store, with its exit code.
+/// Converts an error of the store, with its exit code and the user's next step.
 pub(crate) fn problem(error: LogError) -> Problem {
-    match error {
-        LogError::Busy { .. } => Problem::new(ProblemKind::Busy, error.to_string()),
-        LogError::Unknown(_) => Problem::usage(error.to_string()),
-        _ => Problem::new(ProblemKind::Store, error.to_string()),
-    }
+    let kind = match error {
+        LogError::Busy { .. } => ProblemKind::Busy,
+        LogError::Unknown(_) => ProblemKind::Usage,
+        _ => ProblemKind::Store,
+    };
+    let advice = database().ok().and_then(|path| advice(&path, &error));
+    let advice = advice.map(|advice| format!("\n{advice}")).unwrap_or_default();
+    Problem::new(kind, format!("{error}{advice}"))
 }

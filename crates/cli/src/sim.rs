@@ -2,11 +2,22 @@
 
 use std::path::Path;
 
+use windlass_sandbox::read_given_text;
 use windlass_sim::{Brain, Script, Sim, SimConfig};
 
 use crate::exit::Exit;
 use crate::terminal::say;
 use windlass_config::{Problem, ProblemKind};
+
+/// Size of the largest script.
+const MAX_SCRIPT: u64 = 64 << 20;
+
+fn read(path: &Path) -> Result<Script, Problem> {
+    let name = path.display();
+    let text = read_given_text(path, MAX_SCRIPT)
+        .map_err(|error| Problem::usage(format!("cannot read {name}: {error}")))?;
+    Script::from_yaml(&text, &name.to_string()).map_err(|error| Problem::usage(error.to_string()))
+}
 
 /// Serves until interrupted.
 pub(crate) async fn serve(
@@ -15,9 +26,7 @@ pub(crate) async fn serve(
     api_key: Option<String>,
 ) -> Result<Exit, Problem> {
     let brain = match script {
-        Some(path) => {
-            Brain::script(Script::from_file(path).map_err(|error| Problem::usage(error.to_string()))?)
-        }
+        Some(path) => Brain::script(read(path)?),
         None => Brain::rules(),
     };
     let config = SimConfig {

@@ -49,10 +49,13 @@ fn catalog(options: &SettingsOptions, spec: &SessionSpec) -> Result<ToolCatalog,
 
 fn list(options: &SettingsOptions) -> Result<Exit, Problem> {
     let catalog = catalog(options, &spec()?)?;
-    for spec in catalog.tools().specs() {
+    let specs = catalog.tools().specs();
+    let width = specs.iter().map(|spec| spec.name.chars().count()).max();
+    let width = width.unwrap_or_default();
+    for spec in specs {
         let first = spec.description.split_inclusive(". ").next().unwrap_or_default();
         let source = source(catalog.declared(), &spec.name);
-        say!("{:<18} {source:<9} {}", spec.name, plain(first.trim()));
+        say!("{:<width$} {source:<9} {}", spec.name, plain(first.trim()));
     }
     Ok(Exit::Ok)
 }

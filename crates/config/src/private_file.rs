@@ -9,6 +9,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use windlass_sandbox::read_regular;
+
+/// Size of the largest file.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// Maximum wait for other processes to finish their changes, which take milliseconds.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -34,7 +39,11 @@ impl PrivateFile {
 
     /// Returns the content, or `None` if the file does not exist.
     pub fn read(&self) -> io::Result<Option<String>> {
-        match fs::read_to_string(&self.path) {
+        let text = read_regular(&self.path, MAX_BYTES).and_then(|bytes| {
+            String::from_utf8(bytes)
+                .map_err(|_| io::Error::new(ErrorKind::InvalidData, "this is not UTF-8 text"))
+        });
+        match text {
             Ok(text) => Ok(Some(text)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),

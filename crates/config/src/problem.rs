@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use windlass_core::text::in_plain_words;
+
 /// Class of a [`Problem`]. The binary turns it into an exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProblemKind {
@@ -35,16 +37,16 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Creates a problem of the given class.
-    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
+    /// Creates a problem of the given class. Words of libraries in the message are replaced.
+    pub fn new(kind: ProblemKind, message: impl AsRef<str>) -> Self {
         Self {
             kind,
-            message: message.into(),
+            message: in_plain_words(message.as_ref()),
         }
     }
 
     /// Creates a problem with the command line.
-    pub fn usage(message: impl Into<String>) -> Self {
+    pub fn usage(message: impl AsRef<str>) -> Self {
         Self::new(ProblemKind::Usage, message)
     }
 }

@@ -161,7 +161,7 @@ async fn errors_are_content() {
         (
             "echo",
             r#"{"word": 3}"#,
-            "Invalid arguments for echo: `word`: invalid type: integer `3`, expected a string",
+            "Invalid arguments for echo: `word`: found the number `3`, expected a text",
             true,
         ),
         (

@@ -200,7 +200,7 @@ pub async fn compact(
     let gauge = compactor.gauge().unwrap_or(&estimate);
     gauge.meant_for(deps.provider.model());
     let before = gauge.tokens(history);
-    if shrink.depth == Depth::Hard {
+    if shrink.depth != Depth::Soft {
         deps.events
             .live(Event::Session(SessionEvent::Compacting { before }));
     }
@@ -229,7 +229,7 @@ pub async fn compact(
     };
     inject(deps, &mut smaller.history).await;
     let after = gauge.tokens(&smaller.history);
-    if after >= before {
+    if after >= before && shrink.depth != Depth::Full {
         return Err(CompactError::NoGain.to_string());
     }
     gauge.forget();

@@ -33,6 +33,9 @@ pub enum Depth {
     Soft,
     /// All available steps.
     Hard,
+    /// All available steps because the user asked for it, between two turns: nothing but the first message is
+    /// protected, and the summary need not be shorter.
+    Full,
 }
 
 /// A request to compact the context.
@@ -49,6 +52,12 @@ impl Shrink {
     /// Uses all available steps, with the compactor's own target.
     pub const HARD: Self = Self {
         depth: Depth::Hard,
+        target: None,
+    };
+
+    /// Makes a summary in any case, with the compactor's own target.
+    pub const FULL: Self = Self {
+        depth: Depth::Full,
         target: None,
     };
 }

@@ -1,9 +1,11 @@
 //! Text: cutting at character boundaries, counts with their nouns, and characters that nobody sees.
 
+mod failure;
 mod hidden;
 
 use std::fmt::Display;
 
+pub use self::failure::{in_plain_words, json_problem};
 pub use self::hidden::hidden;
 
 /// Returns the last character boundary at or before `index`.

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use windlass_config::Problem;
 use windlass_core::message::{Binary, Part};
 use windlass_core::permission::Rule;
+use windlass_core::text::json_problem;
 
 use crate::agent_types::foreign;
 
@@ -170,7 +171,7 @@ pub fn message(line: &str, number: usize) -> Result<Vec<Part>, Problem> {
              {{\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"…\"}}}}"
         ))
     };
-    let line: InputLine = serde_json::from_str(line).map_err(|error| problem(error.to_string()))?;
+    let line: InputLine = serde_json::from_str(line).map_err(|error| problem(json_problem(&error)))?;
     let message = match (line.r#type.as_str(), line.message) {
         ("user", Some(message)) => message,
         ("user", None) => return Err(problem("`message` is missing".to_owned())),

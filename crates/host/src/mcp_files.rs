@@ -6,6 +6,10 @@ use serde_json::{Map, Value, json};
 use windlass_config::private_file::PrivateFile;
 use windlass_config::{Problem, ProblemKind, environment};
 use windlass_mcp::file;
+use windlass_sandbox::read_given_text;
+
+/// Size of the largest file of servers.
+const MAX_FILE: u64 = 1 << 20;
 
 /// A file in the `mcpServers` shape.
 pub struct ServersFile {
@@ -183,6 +187,6 @@ fn home() -> PathBuf {
 }
 
 fn read(path: &Path) -> Result<String, Problem> {
-    std::fs::read_to_string(path)
+    read_given_text(path, MAX_FILE)
         .map_err(|error| Problem::new(ProblemKind::Config, format!("{}: {error}", path.display())))
 }

@@ -60,6 +60,29 @@ impl fmt::Display for Secret {
     }
 }
 
+/// Returns true if an additional header probably carries a credential: its name says so, or its value looks like
+/// one, because gateways choose names that say nothing.
+pub fn is_credential(header: &str, value: &str) -> bool {
+    /// Shortest value without a telling name.
+    const SHORTEST: usize = 16;
+    const SIGNS: [&str; 7] = [
+        "auth",
+        "key",
+        "token",
+        "secret",
+        "cookie",
+        "password",
+        "credential",
+    ];
+    let header = header.to_ascii_lowercase();
+    let is_random = value.len() >= SHORTEST
+        && !value.contains(char::is_whitespace)
+        && !value.contains("://")
+        && value.contains(|letter: char| letter.is_ascii_digit())
+        && value.contains(|letter: char| letter.is_ascii_alphabetic());
+    SIGNS.iter().any(|sign| header.contains(sign)) || is_random
+}
+
 /// Returns `text` without `keys` and without anything that looks like a key.
 ///
 /// Providers quote keys in their messages, so every provider text passes through here before the user sees

@@ -1,6 +1,7 @@
 //! The HTTP transport shared by all wires.
 
 use std::net::IpAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,9 +11,13 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, Response, Url};
 use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::provider::{ProviderError, ProviderErrorKind};
+use windlass_core::text::in_plain_words;
 
 use crate::failure::{self, Answer};
 use crate::sse;
+
+/// Replaces a sentence of the HTTP library.
+const CLOSED: &str = "the server closed the connection without an answer";
 
 /// Timeouts and size limits of the transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +52,15 @@ pub fn install_tls() {
 /// A handle to the shared HTTP clients and their connections. Cheap to clone and to create: a client is built
 /// when the first request needs it, because loading root certificates takes time.
 #[derive(Debug, Clone, Default)]
-pub struct Transport(Arc<Mutex<Vec<(ClientKind, Client)>>>);
+pub struct Transport(Arc<Mutex<Vec<(ClientKind, Pooled)>>>);
+
+/// A client and its connections.
+#[derive(Debug, Clone)]
+struct Pooled {
+    client: Client,
+    /// True once a server has answered, so that the next request may use a connection that it has closed meanwhile.
+    has_answered: Arc<AtomicBool>,
+}
 
 /// Options that reqwest sets per client, not per request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -101,9 +114,9 @@ impl Transport {
         clock: &dyn Clock,
     ) -> Result<Response, Failed> {
         let Call { url, headers, body } = call;
-        let client = self.client(&url, limits)?;
-        let request = client.post(url.clone()).headers(headers).body(body);
-        answered(request, &url, limits, clock).await
+        let pooled = self.client(&url, limits)?;
+        let request = pooled.client.post(url.clone()).headers(headers).body(body);
+        pooled.answered(request, &url, limits, clock).await
     }
 
     /// Sends a GET request and waits for the head of the response. Anything but a success is an error.
@@ -114,11 +127,12 @@ impl Transport {
         limits: &TransportLimits,
         clock: &dyn Clock,
     ) -> Result<Response, Failed> {
-        let request = self.client(&url, limits)?.get(url.clone()).headers(headers);
-        answered(request, &url, limits, clock).await
+        let pooled = self.client(&url, limits)?;
+        let request = pooled.client.get(url.clone()).headers(headers);
+        pooled.answered(request, &url, limits, clock).await
     }
 
-    fn client(&self, url: &Url, limits: &TransportLimits) -> Result<Client, ProviderError> {
+    fn client(&self, url: &Url, limits: &TransportLimits) -> Result<Pooled, ProviderError> {
         let kind = ClientKind {
             local: url.scheme() == "http" && is_loopback(url),
             connect: limits.connect,
@@ -144,26 +158,51 @@ impl Transport {
             error.retryable = false;
             error
         })?;
-        clients.push((kind, client.clone()));
-        Ok(client)
+        let pooled = Pooled {
+            client,
+            has_answered: Arc::default(),
+        };
+        clients.push((kind, pooled.clone()));
+        Ok(pooled)
     }
 }
 
-/// Waits for the head of the response to a request.
-async fn answered(
-    request: RequestBuilder,
-    url: &Url,
-    limits: &TransportLimits,
-    clock: &dyn Clock,
-) -> Result<Response, Failed> {
-    let response = tokio::select! {
-        response = request.send() => response.map_err(|error| network(&error, url))?,
-        () = clock.sleep(limits.stream_idle) => return Err(silent(limits).into()),
-    };
-    if response.status().is_success() {
-        return Ok(response);
+impl Pooled {
+    /// Waits for the head of the response to a request.
+    async fn answered(
+        &self,
+        request: RequestBuilder,
+        url: &Url,
+        limits: &TransportLimits,
+        clock: &dyn Clock,
+    ) -> Result<Response, Failed> {
+        let response = tokio::select! {
+            response = self.send(request) => response.map_err(|error| network(&error, url))?,
+            () = clock.sleep(limits.stream_idle) => return Err(silent(limits).into()),
+        };
+        self.has_answered.store(true, Ordering::Relaxed);
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        Err(refusal(response, limits, clock).await)
     }
-    Err(refusal(response, limits, clock).await)
+
+    /// Sends a request, and once more if the server closed the connection instead of answering: some servers close
+    /// after each response without saying so, and a request that is sent at that moment is lost.
+    async fn send(&self, request: RequestBuilder) -> Result<Response, reqwest::Error> {
+        let again = request.try_clone();
+        match (request.send().await, again) {
+            (Err(error), Some(again)) if self.has_answered.load(Ordering::Relaxed) && is_closed(&error) => {
+                again.send().await
+            }
+            (response, _) => response,
+        }
+    }
+}
+
+/// Returns true if the connection was closed before any byte of a response.
+fn is_closed(error: &reqwest::Error) -> bool {
+    error.is_request() && causes(error).contains(CLOSED)
 }
 
 /// Returns the next piece of a response, or `None` at its end.
@@ -291,6 +330,8 @@ fn causes(error: &reqwest::Error) -> String {
     texts.dedup();
     let start = texts.len().saturating_sub(2);
     let told = texts.split_off(start).join(": ");
+    let told = told.replace("connection closed before message completed", CLOSED);
+    let told = in_plain_words(&told.replace("client error (SendRequest): ", ""));
     if told.is_empty() {
         "no reason given".to_owned()
     } else {

@@ -98,7 +98,7 @@ pub use self::policy::{Guard, HostRules, LocalSockets, Network, ResourceLimits, 
 #[cfg(not(all(target_os = "linux", not(windlass_portable))))]
 use self::portable as backend;
 pub use self::protected::ProtectedPaths;
-pub use self::regular::{read_open, read_regular};
+pub use self::regular::{read_given, read_given_text, read_open, read_regular};
 pub use self::support::{Support, support};
 pub use self::temp::PrivateTemp;
 pub use self::working_directory::WorkingDirectory;

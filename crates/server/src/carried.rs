@@ -12,8 +12,8 @@ use windlass_api::{Answer, CallId, Envelope, Event, SessionId, UserReply, Waitin
 use crate::app::{ServerPorts, lock};
 use crate::questions::OpenQuestion;
 
-/// Attempts to pass on an answer: the call may not wait yet when its request is seen.
-const ATTEMPTS: u32 = 100;
+/// Attempts to pass on an answer: the call may not wait yet when its request is seen, on a busy machine for long.
+const ATTEMPTS: u32 = 1500;
 const BETWEEN: Duration = Duration::from_millis(20);
 
 /// The request that a person saw and allowed, without the id of its call. A request that differs in anything, such as
@@ -91,6 +91,16 @@ impl Carried {
                 ))
             }
         }
+    }
+
+    /// Returns true if an answer is kept for the session, so that its events must be followed.
+    pub(crate) fn waits(&self, session: &SessionId) -> bool {
+        lock(&self.0).contains_key(session)
+    }
+
+    /// Drops the answer for a session whose turn cannot start.
+    pub(crate) fn forget(&self, session: &SessionId) {
+        lock(&self.0).remove(session);
     }
 
     /// Answers a request that a person has answered before.

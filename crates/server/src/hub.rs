@@ -308,7 +308,8 @@ impl HubReader {
         let mut hubs = lock(&self.hubs);
         // Somebody who took the hub from the list holds it and may be about to join.
         let is_alone = Arc::strong_count(&self.hub) <= 2;
-        if is_alone && self.hub.is_idle() {
+        let is_needed = self.carried.waits(&self.hub.session);
+        if is_alone && !is_needed && self.hub.is_idle() {
             hubs.remove(&self.hub.session);
             return true;
         }

@@ -13,10 +13,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::{Event, Message, Part, Role, SessionId};
 use windlass_core::clock::Clock;
-use windlass_core::compact::Compactor;
+use windlass_core::compact::{CompactionPorts, Compactor, compact};
 use windlass_core::dispatch::{CallConfig, Execution};
 use windlass_core::hook::{Hooks, IncompleteWorkHook};
 use windlass_core::log::{Entry, Exchange, Frame, History};
+use windlass_core::middleware::Shrink;
 use windlass_core::permission::{Mode, Policy};
 use windlass_core::provider::Provider;
 use windlass_core::run::{Config, Ports, run};
@@ -96,7 +97,10 @@ impl Replay {
     pub async fn run(&self, players: &dyn ReplayProviders) -> Result<Vec<TurnAgain>, String> {
         let mut told = Vec::new();
         for turn in turns(&self.entries) {
-            let again = self.turn(&turn, players).await?;
+            let again = match turn.messages.first() {
+                Some(first) if is_summary(first) => self.summary(&turn, players).await?,
+                _ => self.turn(&turn, players).await?,
+            };
             let goes_on = matches!(again.verdict, ReplayVerdict::Same | ReplayVerdict::NotRecorded);
             told.push(again);
             if !goes_on {
@@ -141,7 +145,49 @@ impl Replay {
             return Ok(told(requests, ReplayVerdict::Stopped));
         }
         let has_answer = matches!(turn.end, Some(Event::Final { .. }));
-        Ok(told(requests, self.verdict(&turn.messages, &past, has_answer)))
+        let logged = turn.messages.get(1..).unwrap_or_default();
+        Ok(told(requests, self.verdict(logged, 2, &past, has_answer)))
+    }
+
+    /// Replays a summary that the user asked for between two turns.
+    async fn summary(&self, turn: &Turn<'_>, players: &dyn ReplayProviders) -> Result<TurnAgain, String> {
+        let told = |requests, verdict| TurnAgain {
+            prompt: "/compact".to_owned(),
+            requests,
+            verdict,
+        };
+        if self.reel.is_over() {
+            return Ok(told(0, ReplayVerdict::Stopped));
+        }
+        let Some(next) = self.reel.next() else {
+            return Ok(told(0, ReplayVerdict::NotRecorded));
+        };
+        let provider = players.provider(&next.provider, &next.model).await?;
+        let history = History::read(&self.entries[..turn.begin]).into_messages();
+        let past = Past::new(&turn.messages, turn.end);
+        let cancel = CancellationToken::new();
+        self.reel.stop_with(cancel.clone());
+        let before = self.reel.played();
+        let ports = CompactionPorts {
+            provider: &*provider,
+            compactor: self.compactor.as_deref(),
+            hooks: &self.hooks,
+            clock: &self.clock,
+            events: &past,
+            cancel: &cancel,
+        };
+        let limit = self.limits.context_prep_timeout;
+        let made = compact(&ports, &history, Shrink::FULL, limit).await;
+        let requests = self.reel.played() - before;
+        if self.reel.is_over() {
+            return Ok(told(requests, ReplayVerdict::Stopped));
+        }
+        let has_answer = matches!(turn.end, Some(Event::Final { .. }));
+        let verdict = match made {
+            Err(why) if has_answer => ReplayVerdict::Different(format!("there is no summary: {why}")),
+            _ => self.verdict(&turn.messages, 1, &past, has_answer),
+        };
+        Ok(told(requests, verdict))
     }
 
     async fn drive(
@@ -196,31 +242,43 @@ impl Replay {
     }
 
     /// Compares the messages of the turn with the log. A turn that was stopped is compared as far as it got.
-    fn verdict(&self, messages: &[&Arc<Message>], past: &Past, has_answer: bool) -> ReplayVerdict {
+    /// `first` is the number of the first of these messages in the turn.
+    fn verdict(
+        &self,
+        logged: &[&Arc<Message>],
+        first: usize,
+        past: &Past,
+        has_answer: bool,
+    ) -> ReplayVerdict {
         if has_answer && let Some(difference) = self.reel.difference() {
             return ReplayVerdict::Different(difference.to_string());
         }
         let again = past.messages();
-        let logged = messages.iter().skip(1);
-        for (number, (was, is)) in logged.clone().zip(&again).enumerate() {
+        for (number, (was, is)) in logged.iter().zip(&again).enumerate() {
             if essence(was) != essence(is) {
-                let number = number + 2;
+                let number = number + first;
                 return ReplayVerdict::Different(format!(
                     "message {number} of the turn differs from the log ({:?})",
                     is.role
                 ));
             }
         }
-        let (was, is) = (logged.count(), again.len());
+        let (was, is) = (logged.len(), again.len());
         if has_answer && was != is {
             return ReplayVerdict::Different(format!(
                 "the turn has {} messages, but {} in the log",
-                is + 1,
-                was + 1
+                is + first - 1,
+                was + first - 1
             ));
         }
         ReplayVerdict::Same
     }
+}
+
+/// Returns true for a summary of messages.
+fn is_summary(message: &Message) -> bool {
+    let mut parts = message.parts.iter();
+    parts.any(|part| matches!(part, Part::Compaction(_)))
 }
 
 /// Returns the turns of a record, in order.

@@ -49,7 +49,7 @@ impl PlannedTurn {
     pub(crate) async fn shrink(self) -> Result<Vec<Arc<Message>>, String> {
         let compaction = CompactionPorts::new(&self.config, &self.ports);
         let limit = self.config.limits.context_prep_timeout;
-        let smaller = compact(&compaction, &self.history, Shrink::HARD, limit).await?;
+        let smaller = compact(&compaction, &self.history, Shrink::FULL, limit).await?;
         if let Some(usage) = smaller.usage {
             let provider = &self.ports.provider;
             self.sink.asks(provider.name(), &provider.model().id);

@@ -213,11 +213,13 @@ fn otherwise(subcommand: &str, rest: &[Word]) -> Category {
     let long = |start: &str| rest.iter().any(|word| word.prefix().starts_with(start));
     match subcommand {
         "branch" | "tag" | "stash" | "worktree" | "remote" | "notes" => {
-            let destroys = letter('D')
+            let deletes = matches!(subcommand, "branch" | "tag") && (letter('d') || letter('C'));
+            let destroys = deletes
+                || letter('D')
                 || letter('f')
                 || long("--force")
                 || long("--delete")
-                || has(&["drop", "clear", "add", "set-url", "remove"]);
+                || has(&["drop", "clear", "add", "set-url", "remove", "rm", "prune"]);
             if destroys {
                 Category::Admin
             } else {
@@ -225,9 +227,7 @@ fn otherwise(subcommand: &str, rest: &[Word]) -> Category {
             }
         }
         "reset" if long("--hard") || long("--merge") || long("--keep") => Category::Admin,
-        "checkout" | "switch" | "restore" if letter('f') || long("--force") || long("--discard-changes") => {
-            Category::Admin
-        }
+        "checkout" | "switch" | "restore" | "read-tree" if discards(subcommand, rest) => Category::Admin,
         "reflog" if !matches!(first, "expire" | "delete" | "drop" | "write") => Category::Write,
         "submodule" if matches!(first, "status" | "summary") => Category::Write,
         _ if ADMIN.contains(&subcommand) => Category::Admin,
@@ -237,6 +237,50 @@ fn otherwise(subcommand: &str, rest: &[Word]) -> Category {
         // Not a known subcommand: an alias, or a program named `git-something`.
         _ => Category::Admin,
     }
+}
+
+/// Returns true if a subcommand replaces files that may have uncommitted changes, or a branch.
+fn discards(subcommand: &str, rest: &[Word]) -> bool {
+    let letter = |letter: char| rest.iter().any(|word| cluster(word, letter));
+    let long = |start: &str| rest.iter().any(|word| word.prefix().starts_with(start));
+    if letter('f') || long("--force") || long("--discard-changes") {
+        return true;
+    }
+    match subcommand {
+        "switch" => letter('C'),
+        "read-tree" => letter('u') || long("--reset"),
+        "restore" => !(letter('S') || long("--staged")) || letter('W') || long("--worktree"),
+        _ => letter('B') || long("--ours") || long("--theirs") || long("--pathspec") || names_files(rest),
+    }
+}
+
+/// Returns true if `git checkout` is given files and not only a branch: after `--`, after a commit, or a single operand
+/// that looks like a path.
+fn names_files(rest: &[Word]) -> bool {
+    let mut operands = rest.iter().filter(|word| !word.starts_with('-'));
+    let creates = |word: &Word| cluster(word, 'b') || word.prefix().starts_with("--orphan");
+    let is_created = rest.iter().any(creates);
+    let split = rest.iter().position(|word| word.value() == Some("--"));
+    match (split, operands.next(), operands.next()) {
+        (Some(split), ..) => rest.len() > split + 1,
+        (None, ..) if is_created => false,
+        (None, Some(_), Some(_)) => true,
+        (None, Some(only), None) => is_path(only),
+        (None, None, _) => false,
+    }
+}
+
+/// Returns true if a word looks like a path and not like the name of a branch, a tag or a commit.
+fn is_path(word: &Word) -> bool {
+    let Some(text) = word.fixed().filter(|_| !word.is_glob()) else {
+        return true;
+    };
+    let name = text.rsplit('/').next().unwrap_or_default();
+    let ending = name.rsplit_once('.').map(|(_, ending)| ending);
+    let is_file = ending.is_some_and(|ending| {
+        (1..=5).contains(&ending.len()) && ending.starts_with(|letter: char| letter.is_ascii_alphabetic())
+    });
+    is_file || matches!(text, "." | "..") || text.starts_with(['.', '/', ':', '~']) || text.ends_with('/')
 }
 
 /// Returns true if a word is a cluster of options with this letter.

@@ -137,11 +137,11 @@ pub fn read_plugin(root: &Path) -> Result<Plugin, String> {
 
 fn manifest(file: &Path) -> Result<Map<String, Value>, String> {
     let shown = file.display();
-    let size = file
-        .metadata()
-        .map_err(|error| format!("{shown}: {error}"))?
-        .len();
-    if size > LARGEST {
+    let data = file.metadata().map_err(|error| format!("{shown}: {error}"))?;
+    if !data.is_file() {
+        return Err(format!("{shown}: not a regular file"));
+    }
+    if data.len() > LARGEST {
         return Err(format!("{shown}: larger than {} KB", LARGEST / 1024));
     }
     let text = std::fs::read_to_string(file).map_err(|error| format!("{shown}: {error}"))?;

@@ -168,13 +168,14 @@ impl SkillFiles {
 }
 
 fn read_text(file: &Path) -> Result<String, String> {
-    let opened = std::fs::File::open(file).map_err(|error| format!("cannot be read: {error}"))?;
-    let data = opened
+    // Looked at before it is opened: opening a pipe waits for its writer.
+    let data = file
         .metadata()
         .map_err(|error| format!("cannot be read: {error}"))?;
     if !data.is_file() {
         return Err("is not a file".to_owned());
     }
+    let opened = std::fs::File::open(file).map_err(|error| format!("cannot be read: {error}"))?;
     let mut bytes = Vec::new();
     opened
         .take(LARGEST + 1)

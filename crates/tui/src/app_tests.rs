@@ -522,6 +522,16 @@ async fn a_turn_that_still_runs_is_gone_on_with() {
     assert_eq!(stage.calls(), ["cancel"]);
 }
 
+/// UI-2: a command that is typed before the list of commands has arrived is completed as soon as it has.
+#[tokio::test]
+async fn the_menu_opens_when_the_commands_arrive() {
+    let mut stage = Stage::opening(80, 20);
+    stage.type_now("/sta");
+    assert!(!stage.screen().contains("▸ /status"), "{}", stage.screen());
+    stage.settle().await;
+    assert!(stage.screen().contains("▸ /status"), "{}", stage.screen());
+}
+
 /// UI-2: late results for another session change nothing in this one.
 #[tokio::test]
 async fn late_answers_are_of_no_use() {

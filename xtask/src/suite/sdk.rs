@@ -100,7 +100,7 @@ pub(crate) fn install(root: &Root, packages: &[&str]) -> Result<()> {
     pip(root, &environment(root)?, packages)
 }
 
-fn pip(root: &Root, python: &Path, packages: &[&str]) -> Result<()> {
+pub(crate) fn pip(root: &Root, python: &Path, packages: &[&str]) -> Result<()> {
     let options = ["-m", "pip", "install", "-q", "--disable-pip-version-check"];
     child::run(child::command(root, python).args(options).args(packages))
 }

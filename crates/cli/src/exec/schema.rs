@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use windlass_config::Problem;
+use windlass_sandbox::read_given_text;
 
 /// The schema that an answer must match.
 pub(crate) struct AnswerSchema {
@@ -14,6 +15,8 @@ pub(crate) struct AnswerSchema {
 }
 
 const MOST_COMPLAINTS: usize = 5;
+/// Size of the largest schema.
+const MAX_BYTES: u64 = 1 << 20;
 
 impl AnswerSchema {
     /// Reads a schema: a file, or the JSON itself.
@@ -26,7 +29,7 @@ impl AnswerSchema {
         };
         let text = match is_inline {
             true => given.to_owned(),
-            false => std::fs::read_to_string(path).map_err(|error| problem(error.to_string()))?,
+            false => read_given_text(path, MAX_BYTES).map_err(|error| problem(error.to_string()))?,
         };
         let schema: Value =
             serde_json::from_str(&text).map_err(|error| problem(format!("not JSON: {error}")))?;

@@ -6,6 +6,7 @@ use windlass_api::{
     DENIED_TEXT, DeltaKind, Envelope, Event, GoalCompletion, GoalEvent, NoteKind, SessionEvent, StepStatus,
     goal_note,
 };
+use windlass_core::text::count;
 use windlass_service::format::cut;
 
 use super::spinner::Spinner;
@@ -390,14 +391,14 @@ fn summary(result: &RunResult) -> String {
         None => "cost unknown".to_owned(),
     };
     format!(
-        "{} · {} model calls · {} tool calls · {} in ({} cached) · {} out · {cost} · {:.1} s",
+        "{} · {} · {} · {} in ({} cached) · {} out · {cost} · {:.1} s",
         if totals.model.is_empty() {
             "no model"
         } else {
             &totals.model
         },
-        totals.model_calls,
-        totals.tool_calls,
+        count(totals.model_calls, "model call"),
+        count(totals.tool_calls, "tool call"),
         totals.usage.total_input(),
         totals.usage.cache_read,
         totals.usage.output,

@@ -18,13 +18,16 @@ use crate::session_choice::problem;
 use crate::terminal::{say, tell};
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::import::{Imported, detect, read};
+use windlass_sandbox::read_given;
 
+/// Size of the largest file.
+const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of damaged places listed.
 const MAX_NAMED: usize = 10;
 
 /// Reads a file and stores it as a session that can be resumed.
 pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result<Exit, Problem> {
-    let bytes = std::fs::read(&options.file)
+    let bytes = read_given(&options.file, MAX_BYTES)
         .map_err(|error| Problem::usage(format!("{}: {error}", options.file.display())))?;
     let here = working_directory(None)?;
     let name = options.file.display().to_string();

@@ -4,10 +4,10 @@ use std::fs;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use windlass_sim::{Fault, Protocol, Reply};
+use windlass_sim::{Fault, Protocol, Reply, When};
 use windlass_testkit::{Output, WIRES, Workspace};
 
-use super::support::with_replies;
+use super::support::{Dice, variable, with_replies};
 
 fn run(workspace: &Workspace, args: &[&str]) -> Output {
     workspace.run(args).output()
@@ -116,9 +116,10 @@ fn a_difference_is_named() {
             file.display()
         ))
         .status();
-    if !changed.is_ok_and(|status| status.success()) {
-        return;
-    }
+    assert!(
+        changed.is_ok_and(|status| status.success()),
+        "python3 cannot change the database"
+    );
     let replayed = run(&workspace, &["replay", &session(&workspace)]);
     replayed.assert_code(1);
     for text in ["request 1 differs from byte", "first", "worst"] {
@@ -237,4 +238,135 @@ fn recording_does_not_change_exports() {
             .is_some_and(|entries| entries.len() >= 4),
         "{object}"
     );
+}
+
+/// Something that happens in a turn of a generated session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Happening {
+    Answered,
+    Called,
+    Failed,
+    Denied,
+    Retried,
+    Broken,
+    CanceledCall,
+    CanceledReply,
+    Long,
+    Compacted,
+}
+
+const HAPPENINGS: [Happening; 10] = [
+    Happening::Answered,
+    Happening::Called,
+    Happening::Failed,
+    Happening::Denied,
+    Happening::Retried,
+    Happening::Broken,
+    Happening::CanceledCall,
+    Happening::CanceledReply,
+    Happening::Long,
+    Happening::Compacted,
+];
+
+impl Happening {
+    /// Returns the replies of a turn, which are used in no other turn.
+    fn replies(self, turn: usize) -> Vec<Reply> {
+        let bash = |command: &str| Reply::call("bash", json!({ "command": command }));
+        let answer = || Reply::text(&format!("answer {turn}"));
+        let replies = match self {
+            Self::Answered | Self::Compacted => vec![answer().thinking("hm")],
+            Self::Called => vec![
+                bash("echo one").and_call("list_directory", json!({})),
+                Reply::call("write_file", json!({ "path": "a.txt", "content": "x" })).say("writing"),
+                answer(),
+            ],
+            Self::Failed => vec![
+                Reply::call("read_file", json!({ "path": "nothing.txt" })),
+                Reply::call("no_such_tool", json!({})),
+                Reply::raw_call("bash", "{\"command\": \"l"),
+                answer(),
+            ],
+            Self::Denied => vec![
+                bash("git push").and_call("bash", json!({ "command": "echo two" })),
+                answer(),
+            ],
+            Self::Retried => vec![
+                Reply::text("").fault(Fault::status(429).header("retry-after", "0")),
+                Reply::text("").fault(Fault::status(500)),
+                answer(),
+            ],
+            Self::Broken => vec![answer().fault(Fault::new().cut_after_events(3)), answer()],
+            Self::CanceledCall => vec![bash(&format!("echo > started-{turn}; sleep 600"))],
+            Self::CanceledReply => vec![answer().fault(Fault::new().stall_after_events(3))],
+            Self::Long => vec![bash("seq 4000"), answer()],
+        };
+        let own = When::new().user_contains(&format!("turn {turn}."));
+        replies.into_iter().map(|reply| reply.when(own.clone())).collect()
+    }
+}
+
+/// Runs a session in which these things happen, one per turn, and replays it.
+fn check_replay(wire: Protocol, happenings: &[Happening]) {
+    let replies = happenings.iter().enumerate();
+    let replies = replies.flat_map(|(turn, happening)| happening.replies(turn));
+    // Summaries are asked for without the words of a turn.
+    let (sim, workspace) = with_replies(wire, replies.chain([Reply::text("a summary").forever()]));
+    let options = [
+        "-c",
+        "models.sim-1.context_window=16000",
+        "-c",
+        "retry.max_delay_secs=1",
+    ];
+    for (turn, happening) in happenings.iter().enumerate() {
+        let go_on: &[&str] = if turn == 0 { &[] } else { &["--continue"] };
+        let words = format!("turn {turn}. Go on.");
+        let arguments = [&["exec"], &options[..], go_on, &[&words]].concat();
+        let asked = sim.count();
+        match happening {
+            Happening::CanceledCall | Happening::CanceledReply => {
+                let mut running = workspace.run(&arguments).start();
+                running.wait_until("the turn is in the middle", |_| match happening {
+                    Happening::CanceledCall => workspace.has(&format!("started-{turn}")),
+                    _ => sim.count() > asked,
+                });
+                running.interrupt();
+                running.output().assert_code(130);
+            }
+            Happening::Denied => {
+                run(&workspace, &arguments).assert_code(5);
+            }
+            Happening::Compacted => {
+                run(&workspace, &arguments).assert_code(0);
+                run(
+                    &workspace,
+                    &[&["exec"], &options[..], &["--continue", "/compact"]].concat(),
+                );
+            }
+            _ => {
+                run(&workspace, &arguments).assert_code(0);
+            }
+        }
+    }
+    let session = session(&workspace);
+    let replayed = run(&workspace, &[&["replay"], &options[..], &[&session]].concat());
+    assert!(
+        replayed.code == Some(0) && replayed.stdout.contains("the history is identical"),
+        "{wire:?} {happenings:?}\n{replayed}"
+    );
+}
+
+/// OBS-2: the replay of any session is exact: answered, failed, denied, canceled, retried, broken off and compacted
+/// turns in any order, on every wire. `WINDLASS_REPLAY_SESSIONS` sets the number of sessions.
+#[test]
+fn generated_sessions_come_out_the_same() {
+    let mut dice = Dice::new(variable("WINDLASS_REPLAY_SEED", 1));
+    let pick = |dice: &mut Dice, count: usize| usize::try_from(dice.roll(count as u64)).unwrap();
+    for _ in 0..variable("WINDLASS_REPLAY_SESSIONS", 6) {
+        let wire = WIRES[pick(&mut dice, WIRES.len())];
+        let turns = 2 + pick(&mut dice, 4);
+        let happenings: Vec<Happening> = (0..turns)
+            .map(|_| HAPPENINGS[pick(&mut dice, HAPPENINGS.len())])
+            .collect();
+        check_replay(wire, &happenings);
+    }
 }

@@ -207,6 +207,25 @@ fn a_question_outlives_the_server() {
     assert!(!workspace.has("b.txt"));
 }
 
+/// SRV-2: an answer to an interrupted question reaches its call also if nobody watches the session: the answer is the
+/// first that the new process hears of it.
+#[test]
+fn an_answer_needs_no_watcher() {
+    let replies = [write("a.txt"), write("a.txt"), Reply::text("finished")];
+    let (_sim, workspace, server) = served(replies, &["--mode", "ask"]);
+    let session = server.session();
+    server.say(&session, "go");
+    let call = server.question(&session)["call"].as_str().unwrap().to_owned();
+    server.running.signal(Signal::KILL);
+    server.running.output();
+    let server = serve(&workspace, &["--mode", "ask"]);
+    server.post(
+        &format!("/api/sessions/{session}/replies/{call}"),
+        &json!({ "answer": "once" }),
+    );
+    assert!(eventually(PATIENCE, || workspace.has("a.txt")));
+}
+
 /// SRV-2: an interrupted question that is refused is closed for good.
 #[test]
 fn a_question_can_be_refused_after_a_restart() {

@@ -107,7 +107,7 @@ fn turns_are_undone_and_done_again() {
     assert_eq!(state(&root), third);
     run(&workspace, &["redo"])
         .assert_code(1)
-        .assert_says("nothing was undone");
+        .assert_says("there is nothing to redo");
     run(&workspace, &["checkpoint", "rewind", "1", "--conversation"]).assert_code(0);
     assert_eq!(state(&root), first);
     run(&workspace, &["exec", "--continue", "third"]).assert_code(0);

@@ -2,12 +2,13 @@
 
 mod lines;
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use toml_edit::{Document, Item, TableLike};
+use windlass_core::text::in_plain_words;
+use windlass_sandbox::read_given;
 
 use self::lines::Lines;
 use super::keys::{self, Key, Place, render};
@@ -18,6 +19,7 @@ use super::value::{Value, clip, describe};
 
 /// Size limit of a settings file in bytes.
 const MAX_BYTES: u64 = 1 << 20;
+const TOO_LARGE: &str = "is larger than 1 MiB, expected a settings file";
 
 /// Maximum number of warnings listed per file; the rest is counted.
 const MAX_WARNINGS: usize = 20;
@@ -77,17 +79,16 @@ fn refuse(path: &Path, message: &str, layers: &mut Layers) {
 }
 
 fn read(path: &Path, layers: &mut Layers) {
-    let mut bytes = Vec::new();
-    let outcome = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
-    if let Err(error) = outcome {
-        return refuse(path, &format!("cannot be read: {error}"), layers);
+    match read_given(path, MAX_BYTES) {
+        Ok(bytes) => take(path, bytes, Author::User, layers),
+        Err(error) if error.kind() == ErrorKind::FileTooLarge => refuse(path, TOO_LARGE, layers),
+        Err(error) => refuse(path, &in_plain_words(&format!("cannot be read: {error}")), layers),
     }
-    take(path, bytes, Author::User, layers);
 }
 
 fn take(path: &Path, bytes: Vec<u8>, author: Author, layers: &mut Layers) {
     if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > MAX_BYTES {
-        return refuse(path, "is larger than 1 MiB, expected a settings file", layers);
+        return refuse(path, TOO_LARGE, layers);
     }
     let text = match String::from_utf8(bytes) {
         Ok(text) => text,

@@ -413,7 +413,7 @@ fn what_is_shown_can_be_read_back() {
 /// PROV-11
 #[test]
 fn headers_that_may_be_secret_are_not_shown() {
-    let bed = Bed::new().user("providers.x.headers = { cf-aig-authorization = \"s3cret\", X-Team = \"a\" }");
+    let bed = Bed::new().user("providers.x.headers = { cf-aig-authorization = \"s3cret\", X-Team = \"a\", X-Gate = \"0f3c9a1be77d4e21\" }");
     let settings = bed.settings();
     let shown = show(&settings, false);
     assert!(
@@ -421,6 +421,7 @@ fn headers_that_may_be_secret_are_not_shown() {
         "{shown}"
     );
     assert!(shown.contains("providers.x.headers.X-Team = \"a\""), "{shown}");
+    assert!(!shown.contains("0f3c9a1be77d4e21"), "{shown}");
     assert_eq!(settings.providers["x"].headers["cf-aig-authorization"], "s3cret");
     assert!(!format!("{settings:?}").contains("s3cret"));
 }

@@ -3,6 +3,7 @@
 use super::Settings;
 use super::layers::Effective;
 use super::value::{Value, quote};
+use windlass_providers::key::is_credential;
 
 /// CFG-1: `agent.max_iterations = 200  # default`; an unset key is a comment.
 pub fn show(settings: &Settings, with_origin: bool) -> String {
@@ -22,7 +23,9 @@ pub(super) fn assignment(effective: &Effective) -> String {
     let key = &effective.key;
     match &effective.value {
         None => format!("# {key} is unset"),
-        Some(Value::Text(text)) if is_secret_header(key) || (is_of_server(key) && !text.contains("${")) => {
+        Some(Value::Text(text))
+            if is_secret_header(key, text) || (is_of_server(key) && !text.contains("${")) =>
+        {
             format!("{key} = {}", quote("<hidden>"))
         }
         Some(value) => format!("{key} = {value}"),
@@ -36,19 +39,9 @@ fn is_of_server(key: &str) -> bool {
 }
 
 /// PROV-11: the usual headers that carry a key are rejected, but a gateway may use a different name.
-fn is_secret_header(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
+fn is_secret_header(key: &str, value: &str) -> bool {
     let header = key
         .strip_prefix("providers.")
         .and_then(|rest| rest.rsplit_once(".headers."));
-    let signs = [
-        "auth",
-        "key",
-        "token",
-        "secret",
-        "cookie",
-        "password",
-        "credential",
-    ];
-    header.is_some_and(|(_, header)| signs.iter().any(|sign| header.contains(sign)))
+    header.is_some_and(|(_, header)| is_credential(header, value))
 }

@@ -75,7 +75,7 @@ impl Stepwise {
         if made.tokens() > most {
             let history = made.history().to_vec();
             if let Ok(smaller) = self.last_resort.compact(made.job.on(&history)).await
-                && made.gauge.tokens(&smaller.history) < made.tokens()
+                && (made.job.depth == Depth::Full || made.gauge.tokens(&smaller.history) < made.tokens())
             {
                 // The first message and the summary remain in place of the removed messages.
                 self.subgoals.folded(history.len() + 2 - smaller.history.len());

@@ -80,7 +80,11 @@ impl Compactor for Summarize {
             return Err(CompactError::NothingToDo);
         }
         let cut = tail_start(job.history, self.keep_recent);
-        self.fold(&job, 1..cut).await
+        match job.depth {
+            // A short conversation is all recent.
+            Depth::Full if cut < 3 => self.fold(&job, 1..job.history.len()).await,
+            _ => self.fold(&job, 1..cut).await,
+        }
     }
 
     fn gauge(&self) -> Option<&Gauge> {
@@ -92,7 +96,8 @@ impl Summarize {
     /// Replaces the messages in `range` with one summary message.
     pub(super) async fn fold(&self, job: &Job<'_>, range: Range<usize>) -> Result<Compacted, CompactError> {
         let middle = job.history.get(range.clone()).unwrap_or_default();
-        if middle.len() < 2 {
+        let least = if job.depth == Depth::Full { 1 } else { 2 };
+        if middle.len() < least {
             return Err(CompactError::NothingToDo);
         }
         let Told {
@@ -111,7 +116,8 @@ impl Summarize {
             });
         let facts = self.standing.facts();
         let made = self.folded(job, range.clone(), summary, &facts)?;
-        if self.gauge.tokens(&made.history) < self.gauge.tokens(job.history) {
+        let is_shorter = self.gauge.tokens(&made.history) < self.gauge.tokens(job.history);
+        if is_shorter || job.depth == Depth::Full {
             return Ok(Compacted {
                 usage,
                 notice,

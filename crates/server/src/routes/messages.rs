@@ -153,6 +153,9 @@ pub(crate) async fn reply(
 ) -> Result<StatusCode, Problem> {
     let reply = reply.into_reply()?;
     let info = app.info(&id).await?;
+    // Opening completes a record that a killed process left, so that its questions count as interrupted. A session
+    // that another process has is not opened; its questions are read as they are.
+    let _ = app.ports.backend.overview(&id).await;
     let open = app.coarse.questions(&info).await;
     let open = open.into_iter().find(|question| question.call == call);
     if let Some(question) = &open {
@@ -202,17 +205,28 @@ async fn continued(
     question: &OpenQuestion,
     reply: UserReply,
 ) -> Result<bool, Problem> {
-    app.hubs.hub(session).await?;
-    let Some(text) = app.inputs.carried.keep(session, question, reply) else {
+    let carried = &app.inputs.carried;
+    let Some(text) = carried.keep(session, question, reply) else {
         refuse(&*app.ports.store, session, question).await?;
         return Ok(true);
     };
+    let sent = send_on(app, session, text).await;
+    if sent.is_err() {
+        carried.forget(session);
+    }
+    sent.map(|()| true)
+}
+
+/// Sends the text that continues an interrupted turn. The hub, which finds the request that a kept answer is for, comes
+/// first: it stays as long as an answer is kept.
+async fn send_on(app: &Shared, session: &SessionId, text: String) -> Result<(), Problem> {
+    app.hubs.hub(session).await?;
     let submission = Submission {
         on_busy: OnBusy::Queue,
         ..Submission::text(session.clone(), text)
     };
     app.inputs.sends.send(&*app.ports.backend, submission).await?;
-    Ok(true)
+    Ok(())
 }
 
 /// Explains why an answer came too late.

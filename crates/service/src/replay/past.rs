@@ -1,4 +1,4 @@
-//! FolderFacts of a replayed turn: tool results, and messages of the user and the program.
+//! Surroundings of a replayed turn: tool results, and messages of the user and the program.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,6 +13,8 @@ use windlass_core::run::{Inbox, IncompleteWork};
 use windlass_core::tool::{
     AnyTool, Category, Prepared, ToolError, ToolOutput, ToolSet, ToolSpec, ToolTraits, raw_arguments,
 };
+
+use super::is_summary;
 
 /// A turn of the log, as the surroundings of its replay.
 pub(super) struct Past {
@@ -107,10 +109,6 @@ impl Inbox for Past {
             .last()
             .is_some_and(|last| last.role == Role::Assistant);
         // A summary has the user's role, and the replay makes it again.
-        let is_summary = |message: &Message| {
-            let mut parts = message.parts.iter();
-            parts.any(|part| matches!(part, Part::Compaction(_)))
-        };
         let ahead = self.ahead().iter();
         let said = ahead.take_while(|next| next.role == Role::User && !is_summary(next));
         if has_answer {

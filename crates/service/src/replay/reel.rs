@@ -101,6 +101,12 @@ impl ReplayRecording {
         }
     }
 
+    /// Returns the first exchange that was not played.
+    pub(super) fn next(&self) -> Option<&Exchange> {
+        let number = self.lock().is_played.iter().position(|played| !played)?;
+        self.exchanges.get(number)
+    }
+
     /// Returns the number of exchanges played.
     pub fn played(&self) -> usize {
         self.lock().is_played.iter().filter(|played| **played).count()

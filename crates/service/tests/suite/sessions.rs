@@ -132,6 +132,30 @@ async fn a_session_is_summarized_on_demand() {
     );
 }
 
+/// SES-7: a summary on demand works after a single exchange, however short, and the next turn starts from it.
+#[tokio::test]
+async fn a_single_exchange_is_summarized() {
+    let bed = Bed::new([
+        Scene::text("hello yourself"),
+        Scene::text("greetings were exchanged"),
+        Scene::text("after"),
+    ]);
+    let service = bed.service();
+    let session = new_session(&service).await.id;
+    answer(&service, &session, "hello").await;
+    let events = all(service.summarize(&session).await.unwrap()).await;
+    assert!(
+        matches!(&events.last().unwrap().event, Event::Final { content, .. } if content.contains("was summarized")),
+        "{events:?}"
+    );
+    answer(&service, &session, "and now").await;
+    let last = bed.provider.seen().last().unwrap().clone();
+    assert!(
+        last.contains("greetings were exchanged") && !last.contains("hello yourself"),
+        "{last}"
+    );
+}
+
 /// Waits until the session has no owner.
 async fn given_back(bed: &Bed, session: &SessionId) {
     let free = async {

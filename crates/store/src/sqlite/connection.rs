@@ -1,7 +1,7 @@
 //! Opens a database, the same way for every caller.
 
 use std::fs;
-use std::io::ErrorKind;
+use std::io::{ErrorKind, Read};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, LogError> {
     if !path.exists() {
         create(path)?;
     }
-    refuse_empty(path)?;
+    refuse_damaged(path)?;
     let connection = writable(path)?;
     schema::migrate(&connection)?;
     Ok(connection)
@@ -79,16 +79,37 @@ fn remove_stale(folder: &Path) {
     }
 }
 
-/// Refuses a file without a byte, which SQLite would take for a new database.
-fn refuse_empty(path: &Path) -> Result<(), LogError> {
+/// Refuses what SQLite would take for a new database, or wait for: a file without a byte, a log that is not one,
+/// and anything that is not a regular file.
+fn refuse_damaged(path: &Path) -> Result<(), LogError> {
+    let damaged = |why: &str| LogError::Damaged {
+        what: format!("the database {}", path.display()),
+        why: why.to_owned(),
+    };
     match fs::metadata(path) {
-        Ok(data) if data.is_file() && data.len() == 0 => Err(LogError::Damaged {
-            what: format!("the database {}", path.display()),
-            why: "the file is empty, all sessions in it are lost; restore a backup, or remove the file to start anew"
-                .to_owned(),
-        }),
+        Ok(data) if !data.is_file() => Err(LogError::Foreign(format!(
+            "{} is not a regular file, so it cannot be the database; move it away",
+            path.display()
+        ))),
+        Ok(data) if data.len() == 0 => Err(damaged(
+            "the file is empty, all sessions in it are lost; restore a backup, or remove the file to start anew",
+        )),
+        Ok(_) if has_foreign_log(path) => Err(damaged(
+            "the file beside it that ends in -wal, which has the last changes, is not a write-ahead log",
+        )),
         _ => Ok(()),
     }
+}
+
+/// Returns true if the write-ahead log starts with something else than one does. SQLite silently drops such a log,
+/// with the sessions in it. Zeros are left by a power failure and mean that nothing was in it.
+fn has_foreign_log(path: &Path) -> bool {
+    const MAGIC: [u8; 3] = [0x37, 0x7f, 0x06];
+    let mut name = path.as_os_str().to_owned();
+    name.push("-wal");
+    let mut start = [0; 32];
+    let read = fs::File::open(name).and_then(|mut file| file.read_exact(&mut start));
+    read.is_ok() && !start.starts_with(&MAGIC) && start.iter().any(|byte| *byte != 0)
 }
 
 fn writable(path: &Path) -> Result<Connection, LogError> {
@@ -115,7 +136,7 @@ fn writable(path: &Path) -> Result<Connection, LogError> {
 
 /// Opens a database read-only.
 pub(super) fn reader(path: &Path) -> Result<Connection, LogError> {
-    refuse_empty(path)?;
+    refuse_damaged(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(told)?;
     prepare(&connection)?;

@@ -40,6 +40,10 @@ impl App {
             Done::Catalog(mut commands) => {
                 commands.extend(commands::local());
                 self.caches.commands = commands;
+                // A command that is being typed already had nothing to choose from.
+                if self.menu.is_none() {
+                    self.written();
+                }
             }
             Done::Completions(line, lines) => self.completions(&line, lines),
             Done::Overview(Ok(overview)) => {

@@ -155,7 +155,9 @@ impl App {
                 },
             };
             let rows = Palette::ALL.into_iter().map(row).collect();
-            let picker = Picker::new(Subject::Themes, rows).at(self.view.theme.palette.name());
+            let picker = Picker::new(Subject::Themes, rows)
+                .at(self.view.theme.palette.name())
+                .in_colours(!self.view.surface.no_color);
             self.overlay = Some(Box::new(picker));
             return;
         }

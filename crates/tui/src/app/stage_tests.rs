@@ -140,6 +140,13 @@ impl Stage {
         }
     }
 
+    /// Presses keys while the results of jobs are still on their way.
+    pub(crate) fn type_now(&mut self, keys: &str) {
+        for key in parse(keys) {
+            self.app.input(TermEvent::Key(key));
+        }
+    }
+
     pub(crate) async fn paste(&mut self, text: &str) {
         self.app.input(TermEvent::Paste(text.to_owned()));
         self.settle().await;

@@ -5,7 +5,7 @@ use ratatui::text::{Line, Span};
 
 use super::{Overlay, Step};
 use crate::paint::Picture;
-use crate::text::{cut, wrap};
+use crate::text::{cut, width, wrap};
 use crate::theme::{Theme, Tone};
 
 /// A text with a scroll position.
@@ -102,7 +102,10 @@ impl Overlay for Pager {
 
     fn render(&mut self, (columns, rows): (usize, usize), theme: Theme) -> Picture {
         if self.broken.0 != columns {
-            let lines = self.lines.iter().flat_map(|line| wrap(line, columns, "    "));
+            let lines = self
+                .lines
+                .iter()
+                .flat_map(|line| wrap(line, columns, &hanging(line, columns)));
             self.broken = (columns, lines.collect());
         }
         let room = rows.saturating_sub(2).max(1);
@@ -133,4 +136,18 @@ impl Overlay for Pager {
             cursor: None,
         }
     }
+}
+
+/// Returns the indent of the continuation of a line: the second column of a row with two columns, as in a list of
+/// commands.
+fn hanging(line: &Line<'_>, columns: usize) -> String {
+    let text: String = line.spans.iter().map(|span| span.content.as_ref()).collect();
+    let start = text.len() - text.trim_start_matches(' ').len();
+    let name = text.get(start..).unwrap_or_default();
+    let gap = name.find("  ").filter(|_| start > 0);
+    let column = gap.map(|gap| {
+        let (name, rest) = name.split_at(gap);
+        start + width(name) + rest.len() - rest.trim_start_matches(' ').len()
+    });
+    " ".repeat(column.filter(|column| *column <= columns / 2).unwrap_or(4))
 }

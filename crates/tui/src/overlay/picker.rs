@@ -7,7 +7,7 @@ use super::{Overlay, OverlayAction, Step};
 use crate::menu;
 use crate::paint::Picture;
 use crate::text::{cut, one_line, plain, width, wrap};
-use crate::theme::{Theme, Tone};
+use crate::theme::{Palette, Theme, Tone};
 
 /// Subject of a picker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,6 +57,17 @@ impl Subject {
         }
     }
 
+    /// Returns the text in place of an empty list.
+    fn nothing(self) -> &'static str {
+        match self {
+            Self::Sessions => "  no sessions yet",
+            Self::Checkpoints => "  no file changes yet",
+            Self::Messages => "  no messages yet",
+            Self::Agents => "  no agents yet",
+            Self::Themes | Self::Providers | Self::Models | Self::Efforts => "  nothing to choose from",
+        }
+    }
+
     /// True if rows have a preview.
     fn has_preview(self) -> bool {
         matches!(self, Self::Sessions | Self::Checkpoints | Self::Agents)
@@ -89,6 +100,8 @@ pub(crate) struct Picker {
     /// Key of the last requested preview.
     wanted: Option<String>,
     is_loading: bool,
+    /// True if the list of themes is drawn in the colours of the selected one.
+    shows_colours: bool,
 }
 
 impl Picker {
@@ -102,7 +115,14 @@ impl Picker {
             preview: None,
             wanted: None,
             is_loading: true,
+            shows_colours: false,
         }
+    }
+
+    /// Draws in the colours of the selected theme.
+    pub(crate) fn in_colours(mut self, shows_colours: bool) -> Self {
+        self.shows_colours = shows_colours;
+        self
     }
 
     pub(crate) fn new(subject: Subject, rows: Vec<Row>) -> Self {
@@ -147,6 +167,15 @@ impl Picker {
         }
     }
 
+    /// Returns the theme to draw in: in the list of themes, the selected one.
+    fn shown_theme(&self, theme: Theme) -> Theme {
+        let selected = self.key().and_then(|key| Palette::named(&key));
+        match selected.filter(|_| self.shows_colours) {
+            Some(palette) => Theme { palette, ..theme },
+            None => theme,
+        }
+    }
+
     fn typed(&mut self) -> Step {
         self.selected = 0;
         if self.subject.searches() {
@@ -161,7 +190,11 @@ impl Picker {
     fn list(&self, columns: usize, rows: usize, theme: Theme) -> Vec<Line<'static>> {
         let found = self.found();
         if found.is_empty() {
-            let text = if self.is_loading { "  …" } else { "  no matches" };
+            let text = match (self.is_loading, self.words.is_empty()) {
+                (true, _) => "  …",
+                (false, true) => self.subject.nothing(),
+                (false, false) => "  no matches",
+            };
             return vec![Line::styled(cut(text, columns), theme.style(Tone::Dim))];
         }
         let first = self.selected.saturating_sub(rows.saturating_sub(1));
@@ -257,6 +290,7 @@ impl Overlay for Picker {
     }
 
     fn render(&mut self, (columns, rows): (usize, usize), theme: Theme) -> Picture {
+        let theme = self.shown_theme(theme);
         let mut lines = Vec::with_capacity(rows);
         let title = cut(self.subject.title(), columns);
         lines.push(Line::styled(title, theme.style(Tone::Heading)));
@@ -270,7 +304,15 @@ impl Overlay for Picker {
             room
         };
         lines.extend(self.list(columns, list_rows, theme));
-        if self.subject.has_preview() {
+        if self.subject == Subject::Themes {
+            lines.push(Line::default());
+            lines.extend(
+                sample(theme)
+                    .into_iter()
+                    .map(|(tone, text)| Line::styled(cut(text, columns), theme.style(tone))),
+            );
+        }
+        if self.subject.has_preview() && !self.found().is_empty() {
             lines.resize((2 + list_rows).max(lines.len()), Line::default());
             let rule = theme.sign("─", "-").repeat(columns);
             lines.push(Line::styled(rule, theme.style(Tone::Dim)));
@@ -296,4 +338,19 @@ impl Overlay for Picker {
             cursor: is_in_sight.then(|| (cell(cursor.0), cell(cursor.1))),
         }
     }
+}
+
+/// Returns lines that show the colours of a theme.
+fn sample(theme: Theme) -> [(Tone, &'static str); 6] {
+    [
+        (
+            Tone::User,
+            theme.sign("  › fix the failing test", "  > fix the failing test"),
+        ),
+        (Tone::Text, "  The sum starts at one."),
+        (Tone::Removed, "  12 -    let mut sum = 1;"),
+        (Tone::Added, "  12 +    let mut sum = 0;"),
+        (Tone::Good, "  all tests passed"),
+        (Tone::Warn, "  the branch is behind main"),
+    ]
 }

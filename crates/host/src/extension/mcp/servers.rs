@@ -124,6 +124,7 @@ fn of_settings(settings: &Settings) -> Result<(Vec<McpServerConfig>, Vec<String>
 fn read_file(path: &Path) -> Result<Option<String>, String> {
     match std::fs::metadata(path) {
         Err(_) => Ok(None),
+        Ok(found) if !found.is_file() => Err(format!("{}: not a regular file", path.display())),
         Ok(found) if found.len() > MAX_FILE => Err(format!("{}: it is larger than 1 MB", path.display())),
         Ok(_) => std::fs::read_to_string(path)
             .map(Some)
