@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
@@ -15,9 +15,12 @@ use windlass_core::clock::{Timestamp, system};
 use windlass_core::id::SessionId;
 use windlass_core::log::{MemoryKind, MemorySource, Store};
 use windlass_memory::unit::said;
-use windlass_memory::{Embedder, Memory, MiniLm, Scopes, embed_missing};
+use windlass_memory::{
+    EmbedError, EmbedPurpose, Embedder, MINILM_MODEL, Memory, MiniLm, Scopes, embed_missing,
+};
 
 use crate::lab::Lab;
+use crate::process;
 use crate::report::{Figure, Target};
 
 /// Units of the search that is timed.
@@ -26,7 +29,10 @@ const MANY: usize = 100_000;
 /// Measures what the given files allow, as figures.
 pub(crate) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     let (data, model) = &lab.memory;
-    let measured = measure_all(data.as_deref(), model.as_deref(), lab.quick)?;
+    let mut measured = measure_all(data.as_deref(), model.as_deref(), lab.quick)?;
+    if let Some(model) = model {
+        measured.push(model_memory(lab, model)?);
+    }
     let figures = measured.into_iter().map(|measured| Figure {
         agent: format!("{:.1} {}", measured.value, measured.unit),
         name: measured.name,
@@ -80,18 +86,23 @@ pub(crate) fn measure_all(data: Option<&Path>, model: Option<&Path>, quick: bool
                 } else {
                     [0.0; 3]
                 };
-                let lexical = recall(&part, None).await?;
-                figures.push(quality(&format!("R@10 by words, {half}"), lexical.0, targets[0]));
-                figures.push(quality(
-                    &format!("session R@5 by words, {half}"),
-                    lexical.1,
-                    targets[1],
-                ));
+                let mut add = |way: &str, shares: &Shares, targets: [f64; 2]| {
+                    let figures_of = [
+                        quality(&format!("R@10 {way}, {half}"), shares.turns, targets[0]),
+                        quality(&format!("session R@5 {way}, {half}"), shares.sessions, targets[1]),
+                        quality(
+                            &format!("session R@5 {way}, with unanswerable questions, {half}"),
+                            shares.all_sessions,
+                            0.0,
+                        ),
+                    ];
+                    figures.extend(figures_of);
+                };
+                add("by words", &recall(&part, None).await?, [targets[0], 0.0]);
                 if let Some(model) = &model {
                     let embedder: Arc<dyn Embedder> = Arc::new(model.clone());
                     let both = recall(&part, Some(embedder)).await?;
-                    figures.push(quality(&format!("R@10 with vectors, {half}"), both.0, targets[2]));
-                    figures.push(quality(&format!("session R@5 with vectors, {half}"), both.1, 0.0));
+                    add("with vectors", &both, [targets[2], targets[1]]);
                 }
             }
         }
@@ -109,15 +120,37 @@ pub(crate) fn measure_all(data: Option<&Path>, model: Option<&Path>, quick: bool
             ));
         }
         let units = if quick { MANY / 10 } else { MANY };
-        let time = among_many(units).await?;
-        figures.push(Measured {
-            name: format!("search among {units} units, by words, p99"),
-            value: time,
-            unit: "ms",
-            at_least: None,
-            at_most: Some(30.0),
-        });
+        figures.extend(among_many(units, model).await?);
         Ok(figures)
+    })
+}
+
+/// Returns the memory that the local model adds to `windlass memory search`, at its peak.
+fn model_memory(lab: &Lab, model: &Path) -> Result<Measured> {
+    let folder = lab.path("memory-folder");
+    std::fs::create_dir_all(&folder)?;
+    let home = lab.path("memory-home");
+    let installed = home.join("data/models/minilm-l6-v2.bin");
+    std::fs::create_dir_all(home.join("data/models"))?;
+    let command = |args: &[&str]| {
+        let mut command = lab.windlass_in(&folder);
+        command.env("WINDLASS_HOME", &home).args(args);
+        command
+    };
+    let note = "Releases are cut every second Thursday after lunch.";
+    process::run(&mut command(&["memory", "save", note]), process::Memory::Ignored)?;
+    let search = ["memory", "search", "when do we ship a new version"];
+    let without = process::run(&mut command(&search), process::Memory::Watched)?;
+    std::fs::copy(model, &installed).with_context(|| installed.display().to_string())?;
+    // The first search also makes the vector of the note; the second is what is compared.
+    process::run(&mut command(&search), process::Memory::Ignored)?;
+    let with = process::run(&mut command(&search), process::Memory::Watched)?;
+    Ok(Measured {
+        name: "memory of the local model, at its peak".to_owned(),
+        value: with.peak.saturating_sub(without.peak) as f64 * 1_024.0 / 1e6,
+        unit: "MB",
+        at_least: None,
+        at_most: Some(60.0),
     })
 }
 
@@ -153,7 +186,25 @@ struct Conversation {
     /// Session, speaker and text of each turn.
     turns: Vec<(usize, String, String)>,
     /// Questions with the turns that answer them.
-    questions: Vec<(String, Vec<usize>)>,
+    questions: Vec<Question>,
+}
+
+struct Question {
+    text: String,
+    /// Turns with the evidence.
+    evidence: Vec<usize>,
+    /// False if the turns are about the subject, but do not answer the question.
+    is_answered: bool,
+}
+
+/// Shares of evidence that was found.
+struct Shares {
+    /// Turns among the first ten.
+    turns: f64,
+    /// Sessions among the first five.
+    sessions: f64,
+    /// The same, also for questions without an answer.
+    all_sessions: f64,
 }
 
 fn conversations(path: &Path) -> Result<Vec<Conversation>> {
@@ -184,7 +235,6 @@ fn conversation(sample: &Value) -> Conversation {
     let asked = sample["qa"].as_array().cloned().unwrap_or_default();
     let questions = asked
         .iter()
-        .filter(|asked| asked["category"].as_u64().is_some_and(|category| category <= 4))
         .filter_map(|asked| {
             let evidence = asked["evidence"].as_array()?;
             let mut found: Vec<usize> = evidence
@@ -194,7 +244,11 @@ fn conversation(sample: &Value) -> Conversation {
                 .collect();
             found.sort_unstable();
             found.dedup();
-            (!found.is_empty()).then(|| (text(&asked["question"]), found))
+            (!found.is_empty()).then(|| Question {
+                text: text(&asked["question"]),
+                evidence: found,
+                is_answered: asked["category"].as_u64().is_some_and(|category| category <= 4),
+            })
         })
         .collect();
     Conversation { turns, questions }
@@ -214,9 +268,9 @@ fn names(text: &str) -> Vec<String> {
         .collect()
 }
 
-/// Returns the share of evidence among the first ten turns, and of its sessions among the first five.
-async fn recall(conversations: &[&Conversation], embedder: Option<Arc<dyn Embedder>>) -> Result<(f64, f64)> {
-    let (mut turns, mut sessions, mut count) = (0.0, 0.0, 0.0);
+/// Returns the shares of evidence that is found.
+async fn recall(conversations: &[&Conversation], embedder: Option<Arc<dyn Embedder>>) -> Result<Shares> {
+    let (mut turns, mut sessions, mut all_sessions) = (Vec::new(), Vec::new(), Vec::new());
     for conversation in conversations {
         let store = windlass_store::open("ephemeral:", system())?;
         let numbers = fill(&store, conversation).await?;
@@ -226,9 +280,10 @@ async fn recall(conversations: &[&Conversation], embedder: Option<Arc<dyn Embedd
             embed_missing(&*store, &**embedder, scopes.names(), usize::MAX).await?;
             memory.load_vectors(&scopes).await?;
         }
-        for (question, evidence) in &conversation.questions {
+        for question in &conversation.questions {
+            let evidence = &question.evidence;
             let found = memory
-                .search(question, &scopes, (100, Duration::from_secs(60)))
+                .search(&question.text, &scopes, (100, Duration::from_secs(60)))
                 .await?;
             let ranked: Vec<usize> = found
                 .hits
@@ -239,12 +294,20 @@ async fn recall(conversations: &[&Conversation], embedder: Option<Arc<dyn Embedd
                 .iter()
                 .filter(|turn| ranked.iter().take(10).any(|hit| hit == *turn))
                 .count();
-            turns += hits as f64 / evidence.len() as f64;
-            sessions += session_share(conversation, &found, &ranked, evidence);
-            count += 1.0;
+            let session = session_share(conversation, &found, &ranked, evidence);
+            all_sessions.push(session);
+            if question.is_answered {
+                turns.push(hits as f64 / evidence.len() as f64);
+                sessions.push(session);
+            }
         }
     }
-    Ok((100.0 * turns / count, 100.0 * sessions / count))
+    let mean = |shares: &[f64]| 100.0 * shares.iter().sum::<f64>() / shares.len().max(1) as f64;
+    Ok(Shares {
+        turns: mean(&turns),
+        sessions: mean(&sessions),
+        all_sessions: mean(&all_sessions),
+    })
 }
 
 /// A session scores 1, ½, ¼, ⅛ of its best turns.
@@ -300,39 +363,99 @@ async fn fill(store: &Arc<dyn Store>, conversation: &Conversation) -> Result<Has
     Ok(numbers)
 }
 
-/// Returns the 99th percentile of the time of a search, in milliseconds.
-async fn among_many(count: usize) -> Result<f64> {
+/// Makes vectors that point anywhere, for units whose meaning does not matter.
+struct AnyVectors(std::sync::Mutex<Noise>);
+
+#[async_trait::async_trait]
+impl Embedder for AnyVectors {
+    fn model(&self) -> &str {
+        MINILM_MODEL
+    }
+
+    async fn embed(&self, texts: &[String], _: EmbedPurpose) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let mut noise = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let vector = |noise: &mut Noise| (0..384).map(|_| (noise.part() - 0.5) as f32 / 5.66).collect();
+        Ok(texts.iter().map(|_| vector(&mut noise)).collect())
+    }
+}
+
+/// Numbers that look random and are the same in every run.
+struct Noise(u64);
+
+impl Noise {
+    /// Returns the next number between 0 and 1.
+    fn part(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Returns words with the frequencies of real text: the nth is n times as rare as the first.
+    fn words(&mut self, count: usize) -> String {
+        let word = |noise: &mut Self| format!("w{}", 20_000f64.powf(noise.part()) as u64);
+        (0..count).map(|_| word(self)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// Returns the 99th percentile of the time of a search, in milliseconds: by words, and with vectors if there is a model.
+async fn among_many(count: usize, model: Option<MiniLm>) -> Result<Vec<Measured>> {
     let store = windlass_store::open("ephemeral:", system())?;
-    let mut seed = 7u64;
-    let mut word = move || {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-        // Word frequencies as in real text: the nth word is n times as rare as the first.
-        let part = (seed >> 11) as f64 / (1u64 << 53) as f64;
-        format!("w{}", (20_000f64.powf(part)) as u64)
-    };
+    let mut noise = Noise(7);
     for session in 0..count / 500 {
         let source = MemorySource {
             scope: "bench".to_owned(),
             session: Some(SessionId::from(format!("session-{session}"))),
         };
         let units = (0..500)
-            .map(|_| {
-                let text: Vec<String> = (0..25).map(|_| word()).collect();
-                said(&text.join(" "), "user", 1, Timestamp(1))
-            })
+            .map(|_| said(&noise.words(25), "user", 1, Timestamp(1)))
             .collect();
         store.keep_units(&source, units, 1).await?;
     }
-    let memory = Memory::new(store, None, system());
+    let scopes = Scopes::of("bench");
+    let mut figures = vec![timed(
+        format!("search among {count} units, by words, p99"),
+        p99(&Memory::new(Arc::clone(&store), None, system()), &mut noise).await?,
+        30.0,
+    )];
+    if let Some(model) = model {
+        let vectors = AnyVectors(std::sync::Mutex::new(Noise(11)));
+        embed_missing(&*store, &vectors, scopes.names(), usize::MAX).await?;
+        let memory = Memory::new(store, Some(Arc::new(model)), system());
+        let begun = Instant::now();
+        memory.load_vectors(&scopes).await?;
+        eprintln!("  read {count} vectors in {:.0?}", begun.elapsed());
+        figures.push(timed(
+            format!("search among {count} units, with vectors, p99"),
+            p99(&memory, &mut noise).await?,
+            60.0,
+        ));
+    }
+    Ok(figures)
+}
+
+fn timed(name: String, value: f64, most: f64) -> Measured {
+    Measured {
+        name,
+        value,
+        unit: "ms",
+        at_least: None,
+        at_most: Some(most),
+    }
+}
+
+/// Searches 200 questions of 8 words.
+async fn p99(memory: &Memory, noise: &mut Noise) -> Result<f64> {
     let scopes = Scopes::of("bench");
     let mut times = Vec::new();
     for _ in 0..200 {
-        let question: Vec<String> = (0..8).map(|_| word()).collect();
+        let question = noise.words(8);
         let start = Instant::now();
-        memory
-            .search(&question.join(" "), &scopes, (10, Duration::ZERO))
+        let found = memory
+            .search(&question, &scopes, (10, Duration::from_secs(60)))
             .await?;
         times.push(start.elapsed().as_secs_f64() * 1_000.0);
+        if let Some((_, error)) = found.misses.iter().find(|(strategy, _)| *strategy == "semantic") {
+            anyhow::bail!("a question was searched without a vector: {error}");
+        }
     }
     times.sort_by(f64::total_cmp);
     Ok(times[times.len() * 99 / 100])

@@ -1,5 +1,7 @@
 //! Changes as people see them: paths, kinds and diffs.
 
+use std::path::PathBuf;
+
 use windlass_core::checkpoint::FileChange;
 
 use super::diff;
@@ -19,6 +21,8 @@ pub(super) struct CallEnd {
     pub(super) warning: Option<String>,
     /// Changes of a call that named no files, such as a command. A tool that names its files reports them itself.
     pub(super) changed: Vec<FileChange>,
+    /// Paths of all changes; `None` if they are not known.
+    pub(super) touched: Option<Vec<PathBuf>>,
 }
 
 /// Describes the first changes of a call, with diffs as long as they are short enough together.

@@ -7,12 +7,13 @@ use std::io::{self, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use windlass_core::checkpoint::{Checkpoint, CheckpointError, FileChange, Force, Restored};
 use windlass_core::clock::Clock;
 use windlass_core::id::{CallId, MessageId};
 
+use super::ChangeObserver;
 use super::access::Access;
 use super::describe::{CallEnd, call_changes, shown};
 use super::journal::{self, History, Journal, Record, Seen, merge};
@@ -40,6 +41,7 @@ pub(super) struct Files {
     pub(super) state: Mutex<State>,
     /// Never held across a wait.
     pub(super) notes: Mutex<Notes>,
+    pub(super) observer: OnceLock<Arc<dyn ChangeObserver>>,
 }
 
 /// Data shared between async code, which must not block, and code that works on the disk.
@@ -327,6 +329,8 @@ impl Files {
         };
         let is_news = blind.is_some() && !std::mem::replace(&mut state.is_told, true);
         let warning = blind.clone().filter(|_| is_news);
+        let touched = changes.iter().map(|change| change.path.path().to_owned());
+        let touched = blind.is_none().then(|| touched.collect());
         let changed = if is_scanned {
             call_changes(&tree, &changes)
         } else {
@@ -340,6 +344,7 @@ impl Files {
         Ok(CallEnd {
             warning: warning.map(|why| format!("not covered by undo: {why}")),
             changed,
+            touched,
         })
     }
 

@@ -32,8 +32,8 @@ mod tree;
 mod watch;
 mod wrap;
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use windlass_core::checkpoint::{Checkpoint, CheckpointError, Checkpoints, FileChange, Force, Restored};
@@ -44,6 +44,12 @@ use self::files::{Files, failed, listed};
 pub use self::tree::{CheckpointLimits, is_internal};
 use windlass_sandbox::Workspace;
 use windlass_sandbox::sha256_hex;
+
+/// Receives the paths that calls changed, as soon as they are recorded.
+pub trait ChangeObserver: Send + Sync {
+    /// Tells the paths below the workspace that a call changed; `None` if they are not known. Must not block.
+    fn files_changed(&self, paths: Option<Vec<PathBuf>>);
+}
 
 /// Records the changes that a session makes to files. Nothing is read or written until a call may change a
 /// file. Cheap to clone.
@@ -77,7 +83,13 @@ impl Tracker {
             limits,
             state: Mutex::default(),
             notes: Mutex::default(),
+            observer: OnceLock::new(),
         }))
+    }
+
+    /// Names the one who is told what calls change. Only the first one is.
+    pub fn observe(&self, observer: Arc<dyn ChangeObserver>) {
+        let _ = self.0.observer.set(observer);
     }
 
     /// Starts a new turn. Returns notices for the user, such as a restoration that a stopped process had

@@ -63,13 +63,21 @@ impl CallHook for Tracker {
             Some(Err(error)) => Err(error),
         };
         // The work counts more than the way back, but the user must know.
-        let CallEnd { warning, changed } = kept.unwrap_or_else(|error| CallEnd {
+        let CallEnd {
+            warning,
+            changed,
+            touched,
+        } = kept.unwrap_or_else(|error| CallEnd {
             warning: Some(format!(
                 "what `{}` changed cannot be undone: {error}",
                 call.proposal.tool
             )),
             changed: Vec::new(),
+            touched: None,
         });
+        if let Some(observer) = files.observer.get() {
+            observer.files_changed(touched);
+        }
         if let (Ok(output), false) = (&mut result, changed.is_empty()) {
             add_changes(output, &changed);
         }

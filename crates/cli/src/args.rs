@@ -34,7 +34,7 @@ pub(crate) use self::kept::{
     AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
     ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
 };
-pub(crate) use self::lab::{LabCommand, LabContextOptions, LabSummarizer};
+pub(crate) use self::lab::{LabCommand, LabContextOptions, LabMemoryOptions, LabSummarizer};
 pub(crate) use self::mcp::{McpCommand, McpServeOptions};
 use self::mcp_client::MCP_HELP;
 pub(crate) use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};

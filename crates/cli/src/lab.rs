@@ -1,8 +1,12 @@
 //! CTX-14: `windlass lab context`: compares the cost of context strategies and the facts they retain.
+//! `windlass lab memory` does the same for memory across sessions.
+
+mod memory;
 
 use std::path::Path;
 
 use windlass_core::log::Store;
+use windlass_core::model::Model;
 use windlass_core::provider::Prefix;
 use windlass_lab::{Experiment, Report, Session, Summarizer, plot, recorded, synthetic};
 use windlass_providers::{registry, tokens};
@@ -16,23 +20,13 @@ use windlass_config::{Problem, ProblemKind};
 pub(crate) async fn command(command: LabCommand) -> Result<Exit, Problem> {
     match command {
         LabCommand::Context(options) => context(&options).await,
+        LabCommand::Memory(options) => memory::compare(&options).await,
     }
 }
 
 async fn context(options: &LabContextOptions) -> Result<Exit, Problem> {
     let sessions = sessions(options).await?;
-    let mut model = registry::lookup(&options.model, &[]);
-    if !model.known {
-        let near = registry::similar(&options.model);
-        let hint = match near.as_slice() {
-            [] => String::new(),
-            near => format!("; did you mean {}?", near.join(", ")),
-        };
-        return Err(Problem::usage(format!(
-            "no prices are known for {}{hint}",
-            options.model
-        )));
-    }
+    let mut model = priced(&options.model)?;
     model.context_window = options.window;
     let setup = Experiment {
         model,
@@ -51,6 +45,20 @@ async fn context(options: &LabContextOptions) -> Result<Exit, Problem> {
         return print_text(&json.map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))?);
     }
     print_text(&report.table())
+}
+
+/// Returns a model whose prices are known.
+fn priced(name: &str) -> Result<Model, Problem> {
+    let model = registry::lookup(name, &[]);
+    if model.known {
+        return Ok(model);
+    }
+    let near = registry::similar(name);
+    let hint = match near.as_slice() {
+        [] => String::new(),
+        near => format!("; did you mean {}?", near.join(", ")),
+    };
+    Err(Problem::usage(format!("no prices are known for {name}{hint}")))
 }
 
 fn write(file: &Path, text: &str) -> Result<(), Problem> {

@@ -10,7 +10,7 @@ use crate::exit::Exit;
 use crate::print_text;
 use crate::session_choice;
 use crate::sessions::print_json;
-use crate::terminal::{plain, say};
+use crate::terminal::{plain, say, tell};
 use windlass_sandbox::read_given_text;
 
 /// Size of the largest file that is imported.
@@ -28,9 +28,11 @@ pub(crate) async fn command(command: MemoryCommand) -> Result<Exit, Problem> {
     let folder = working_directory(None)?;
     let settings = environment::settings(&Given::default(), &folder)?;
     let desk = MemoryDesk::of_folder(session_choice::store()?, &settings, &folder);
-    run(&desk, command)
-        .await
-        .map_err(|text| Problem::new(ProblemKind::Failed, text))?
+    let done = run(&desk, command).await;
+    for problem in desk.take_problems() {
+        tell!("{}", plain(&problem));
+    }
+    done.map_err(|text| Problem::new(ProblemKind::Failed, text))?
 }
 
 async fn run(desk: &MemoryDesk, command: MemoryCommand) -> Result<Result<Exit, Problem>, String> {
@@ -57,11 +59,14 @@ async fn run(desk: &MemoryDesk, command: MemoryCommand) -> Result<Result<Exit, P
         MemoryCommand::Import { file } => {
             let text =
                 read_given_text(&file, MAX_IMPORT).map_err(|error| format!("{}: {error}", file.display()))?;
-            let count = desk
+            let (count, left_out) = desk
                 .import(&text)
                 .await
                 .map_err(|error| format!("{}: {error}", file.display()))?;
-            Ok(done(&format!("imported {count}")))
+            Ok(done(&match left_out {
+                0 => format!("imported {count}"),
+                known => format!("imported {count}; {known} were there already"),
+            }))
         }
         MemoryCommand::Stats { json } => {
             let stats = desk.stats().await?;

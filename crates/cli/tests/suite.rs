@@ -44,6 +44,7 @@ mod suite {
     mod instructions;
     mod judged;
     mod lab;
+    mod lab_memory;
     mod limits;
     mod mcp;
     mod mcp_asking;
@@ -52,6 +53,7 @@ mod suite {
     mod mcp_serve;
     mod mcp_serve_http;
     mod memory;
+    mod memory_vectors;
     mod mishaps;
     mod outputs;
     mod paths;

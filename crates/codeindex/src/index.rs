@@ -1,6 +1,6 @@
 //! A snapshot of the index of a workspace, and the steps that bring it up to date.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -100,12 +100,38 @@ impl Index {
     pub fn updated(&self, folder: &IndexedFolder, stop: &AtomicBool) -> Option<(Self, IndexChanges)> {
         let started = folder::stamp_time();
         let walked = walk::files(folder, stop)?;
+        self.with(folder, walked, Vec::new(), started, stop)
+    }
+
+    /// Like [`Self::updated`], but looks only at the given paths. Whoever gives them knows that nothing else changed.
+    pub(crate) fn updated_at(
+        &self,
+        folder: &IndexedFolder,
+        paths: &BTreeSet<String>,
+        stop: &AtomicBool,
+    ) -> Option<(Self, IndexChanges)> {
+        let started = folder::stamp_time();
+        let mut walked = walk::files_at(folder, paths, stop)?;
+        walked.is_partial = self.is_partial;
+        let others = self.records.iter().filter(|record| !paths.contains(&*record.path));
+        self.with(folder, walked, others.cloned().collect(), started, stop)
+    }
+
+    /// Returns the index with the files that a walk found, and `records` besides.
+    fn with(
+        &self,
+        folder: &IndexedFolder,
+        walked: walk::Walked,
+        mut records: Vec<Record>,
+        started: i64,
+        stop: &AtomicBool,
+    ) -> Option<(Self, IndexChanges)> {
         let old: HashMap<&str, &Record> = self
             .records
             .iter()
             .map(|record| (&*record.path, record))
             .collect();
-        let mut records = Vec::with_capacity(walked.files.len());
+        records.reserve(walked.files.len());
         let mut open = Vec::new();
         for (path, stamp) in walked.files {
             match old.get(path.as_str()) {

@@ -104,6 +104,28 @@ fn the_index_has_every_file_but_ignored_and_denied_ones() {
     );
 }
 
+/// MEM-9: of the files in a traceback, the one in which the error was raised comes first.
+#[test]
+fn the_end_of_a_traceback_counts_most() {
+    let place = tempfile::tempdir().expect("created");
+    sample(place.path());
+    let (index, _) = Index::default()
+        .updated(&folder(place.path()), &go())
+        .expect("not stopped");
+    let first = |paths: [&str; 2]| {
+        let frames: String = paths
+            .iter()
+            .map(|path| format!("  File \"/home/me/{path}\", line 2, in call\n"))
+            .collect();
+        let text = format!("It fails\n\nTraceback (most recent call last):\n{frames}");
+        let found = index.search(&text, 3, &SearchScope::default());
+        found.files.first().map(|file| file.path.clone())
+    };
+    let (retry, cart) = ("src/net/retry.py", "src/shop/cart.py");
+    assert_eq!(first([retry, cart]).as_deref(), Some(cart));
+    assert_eq!(first([cart, retry]).as_deref(), Some(retry));
+}
+
 /// MEM-9: an update reads only what changed, and forgets what is gone.
 #[test]
 fn an_update_reads_only_what_changed() {

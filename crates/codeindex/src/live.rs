@@ -1,9 +1,10 @@
 //! The index of a workspace while sessions use it: loaded once, brought up to date in the background.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
@@ -13,6 +14,11 @@ use crate::walk;
 
 /// Size from which an index is not written after every change, in bytes.
 const LARGE: usize = 24 << 20;
+
+/// Time for which a look at the whole workspace counts, as long as changes are reported.
+const FRESH: Duration = Duration::from_secs(10);
+/// Number of reported changes from which the whole workspace is looked at.
+const MANY: usize = 500;
 
 /// The index of a workspace. Clones share it; background work stops when the last one is gone.
 #[derive(Clone)]
@@ -38,6 +44,44 @@ struct State {
     is_dirty: bool,
     notices: Vec<String>,
     was_partial: bool,
+    open: OpenChanges,
+}
+
+/// Changes that the index does not have yet.
+struct OpenChanges {
+    /// Paths that were reported.
+    paths: BTreeSet<String>,
+    /// True if the whole workspace has to be looked at.
+    is_unsure: bool,
+    /// Start of the last look at the whole workspace, and the time for which it counts.
+    looked: Option<Instant>,
+    fresh: Duration,
+}
+
+impl Default for OpenChanges {
+    fn default() -> Self {
+        Self {
+            paths: BTreeSet::new(),
+            is_unsure: false,
+            looked: None,
+            fresh: FRESH,
+        }
+    }
+}
+
+impl OpenChanges {
+    /// Takes the reported paths if they are all that changed since the last look.
+    fn take(&mut self) -> Option<BTreeSet<String>> {
+        let paths = std::mem::take(&mut self.paths);
+        let is_unsure = std::mem::take(&mut self.is_unsure);
+        let is_fresh = self.looked.is_some_and(|looked| looked.elapsed() < self.fresh);
+        let is_rule = |path: &String| path.ends_with("ignore");
+        let is_known = !is_unsure && is_fresh && paths.len() < MANY && !paths.iter().any(is_rule);
+        if !is_known {
+            self.looked = Some(Instant::now());
+        }
+        is_known.then_some(paths)
+    }
 }
 
 /// Progress of an index.
@@ -97,7 +141,29 @@ impl CodeIndex {
 
     /// Like [`Self::refresh`], but a workspace without an index gets none if it has at most `least` files.
     pub fn refresh_if(&self, least: usize) {
+        // Others may have changed anything in the meantime.
+        self.state().open.is_unsure = true;
         self.request(least);
+    }
+
+    /// Takes the paths below the folder that somebody changed, and updates the index in the background if there is one.
+    /// `None` stands for changes that are not known.
+    pub fn report(&self, paths: Option<Vec<PathBuf>>) {
+        let mut state = self.state();
+        match paths {
+            // A name that is not text is in no index.
+            Some(paths) => {
+                let paths = paths.iter().filter_map(|path| path.to_str());
+                state.open.paths.extend(paths.map(str::to_owned));
+            }
+            None => state.open.is_unsure = true,
+        }
+        let is_open = state.open.is_unsure || !state.open.paths.is_empty();
+        let is_used = state.index.is_some();
+        drop(state);
+        if is_open && is_used {
+            self.request(0);
+        }
     }
 
     /// Requests an update and returns the number of the request.
@@ -138,6 +204,7 @@ impl CodeIndex {
     pub fn update_now(&self) -> Option<IndexChanges> {
         let worker = Worker::of(&self.0);
         worker.load();
+        self.state().open.is_unsure = true;
         let request = self.state().requested;
         worker.update(request)
     }
@@ -238,8 +305,20 @@ impl Worker {
     }
 
     fn update(&self, request: u32) -> Option<IndexChanges> {
-        let old = self.state().index.clone().unwrap_or_default();
-        let (index, changes) = old.updated(&self.folder, &self.stop)?;
+        let (old, paths) = {
+            let mut state = self.state();
+            let paths = state.open.take().filter(|_| state.index.is_some());
+            (state.index.clone().unwrap_or_default(), paths)
+        };
+        let (index, changes) = match paths {
+            Some(paths) if paths.is_empty() => {
+                self.progress
+                    .send_modify(|now| *now = (*now).max(IndexProgress::Updated(request)));
+                return Some(IndexChanges::default());
+            }
+            Some(paths) => old.updated_at(&self.folder, &paths, &self.stop)?,
+            None => old.updated(&self.folder, &self.stop)?,
+        };
         let is_large = index.size().bytes > LARGE;
         let is_first = old.files() == 0;
         let mut state = self.state();
@@ -299,5 +378,57 @@ impl CodeIndexes {
         let index = CodeIndex::new(folder, file);
         known.push((key, Arc::downgrade(&index.0)));
         index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use windlass_sandbox::Roots;
+
+    use super::*;
+
+    /// A loaded machine takes its time.
+    const LIMIT: Duration = Duration::from_secs(120);
+
+    /// MEM-9: changes that are reported are read without a look at the rest of the folder; ignored files stay out, files
+    /// that are gone go, and changes that are not known lead to a look at everything.
+    #[tokio::test]
+    async fn reported_changes_need_no_look_at_the_rest() {
+        let place = tempfile::tempdir().expect("created");
+        let root = fs::canonicalize(place.path()).expect("exists");
+        let write = |path: &str| fs::write(root.join(path), "def f(): pass\n").expect("written");
+        fs::create_dir_all(root.join("src/build")).expect("created");
+        fs::write(root.join(".gitignore"), "build/\n").expect("written");
+        write("src/old.py");
+        let folder = IndexedFolder {
+            files: Arc::new(Roots::new(std::slice::from_ref(&root), &[".env".into()]).expect("opens")),
+            root: root.clone(),
+            max_files: 100,
+        };
+        let index = CodeIndex::new(folder, root.join(".index"));
+        let paths = || -> Vec<String> {
+            let index = index.current().expect("built");
+            index.paths().filter(|path| path.ends_with(".py")).map(str::to_owned).collect()
+        };
+        index.state().open.fresh = Duration::MAX;
+        assert!(index.up_to_date(LIMIT).await);
+        assert_eq!(paths(), ["src/old.py"]);
+        for path in ["src/unseen.py", "src/new.py", "src/build/made.py", ".env"] {
+            write(path);
+        }
+        fs::remove_file(root.join("src/old.py")).expect("removed");
+        let reported = ["src/new.py", "src/build/made.py", "src/old.py", ".env", "src/never.py"];
+        index.report(Some(reported.iter().map(PathBuf::from).collect()));
+        assert!(index.up_to_date(LIMIT).await);
+        assert_eq!(paths(), ["src/new.py"]);
+        index.report(None);
+        assert!(index.up_to_date(LIMIT).await);
+        assert_eq!(paths(), ["src/new.py", "src/unseen.py"]);
+        fs::write(root.join(".gitignore"), "").expect("written");
+        index.report(Some(vec![PathBuf::from(".gitignore")]));
+        assert!(index.up_to_date(LIMIT).await);
+        assert_eq!(paths(), ["src/build/made.py", "src/new.py", "src/unseen.py"]);
     }
 }

@@ -26,6 +26,10 @@ const PATH_WEIGHT: f64 = 0.6;
 const NAMES_WEIGHT: f64 = 0.2;
 const NAMED_WEIGHT: f64 = 1.0;
 const EXACT_WEIGHT: f64 = 0.2;
+/// Begins the list of calls that led to an error, in Python.
+const TRACEBACK: &str = "Traceback (most recent call last)";
+/// Score of a file in that list that is not the last, compared with the last.
+const CALLER_SHARE: f64 = 0.3;
 /// Shares of a file's best three chunks.
 const CHUNK_SHARES: [f64; 3] = [1.0, 0.5, 0.25];
 /// Factors of files that are not code.
@@ -384,13 +388,19 @@ impl<'a> Ranking<'a> {
         best
     }
 
-    /// Scores files whose path, or the module that it stands for, is written in the query.
+    /// Scores files whose path, or the module that it stands for, is written in the query. Of a Python traceback, the last
+    /// file is where the error was raised; those before it only led there.
     fn named(&self, text: &str) -> Vec<f64> {
-        let score = |file: usize| {
-            let path = self.path(file);
-            f64::from(u8::from(is_named(text, path)))
+        let places: Vec<Option<usize>> = (0..self.files.len())
+            .map(|file| last_named(text, self.path(file)))
+            .collect();
+        let raised = places.iter().flatten().max().filter(|_| text.contains(TRACEBACK));
+        let score = |place: &Option<usize>| match (place, raised) {
+            (None, _) => 0.0,
+            (Some(place), Some(raised)) if place < raised => CALLER_SHARE,
+            (Some(_), _) => 1.0,
         };
-        (0..self.files.len()).map(score).collect()
+        places.iter().map(score).collect()
     }
 
     /// Scores files that define an identifier of the query; one that is defined in many places says less.
@@ -441,29 +451,28 @@ impl<'a> Ranking<'a> {
     }
 }
 
-/// Returns true if a text names a path, its module in dotted form, or the last parts of either.
-fn is_named(text: &str, path: &str) -> bool {
-    if text.contains(path) {
-        return true;
-    }
+/// Returns the last place where a text names a path, its module in dotted form, or the last parts of either.
+fn last_named(text: &str, path: &str) -> Option<usize> {
     let stem = path.rsplit_once('.').map_or(path, |(stem, _)| stem);
     let stem = stem.strip_suffix("/__init__").unwrap_or(stem);
     let parts: Vec<&str> = stem.split('/').collect();
     // A single name says too little: `utils`, `app`.
-    (0..parts.len().saturating_sub(1)).any(|from| {
+    let named = (0..parts.len().saturating_sub(1)).filter_map(|from| {
         let parts = parts.get(from..).unwrap_or_default();
         let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-        contains_whole(text, &parts.join("."))
-            || contains_whole(text, &format!("{}.{ending}", parts.join("/")))
-    })
+        let module = last_whole(text, &parts.join("."));
+        module.max(last_whole(text, &format!("{}.{ending}", parts.join("/"))))
+    });
+    named.max().max(text.rfind(path))
 }
 
-/// Returns true if a text contains a name that is not part of a longer one.
-fn contains_whole(text: &str, name: &str) -> bool {
+/// Returns the last place where a text contains a name that is not part of a longer one.
+fn last_whole(text: &str, name: &str) -> Option<usize> {
     let is_part = |sign: char| sign.is_alphanumeric() || sign == '_';
-    text.match_indices(name).any(|(at, _)| {
+    let is_whole = |at: usize| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
-    })
+    };
+    text.rmatch_indices(name).map(|(at, _)| at).find(|at| is_whole(*at))
 }

@@ -1,6 +1,8 @@
 //! The files of a workspace: all that are neither ignored nor denied.
 
+use std::collections::{BTreeSet, HashSet};
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -19,11 +21,34 @@ pub(crate) struct Walked {
 /// Lists the files. Ignore files in the workspace and above it count, not the user's own. Returns `None` when `stop`
 /// is set.
 pub(crate) fn files(folder: &IndexedFolder, stop: &AtomicBool) -> Option<Walked> {
+    walked(folder, None, stop)
+}
+
+/// Lists those of the given files that exist and are neither ignored nor denied. Only the folders that lead to them are
+/// read.
+pub(crate) fn files_at(
+    folder: &IndexedFolder,
+    paths: &BTreeSet<String>,
+    stop: &AtomicBool,
+) -> Option<Walked> {
+    let mut wanted: HashSet<PathBuf> = HashSet::new();
+    for path in paths {
+        let ways = Path::new(path).ancestors();
+        wanted.extend(ways.map(|way| folder.root.join(way)));
+    }
+    wanted.insert(folder.root.clone());
+    walked(folder, Some(wanted), stop)
+}
+
+fn walked(folder: &IndexedFolder, wanted: Option<HashSet<PathBuf>>, stop: &AtomicBool) -> Option<Walked> {
     let found = Mutex::new(Vec::new());
     let count = AtomicUsize::new(0);
     let denied = folder.files.denied_inside(&folder.root);
     let roots = Arc::clone(&folder.files);
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(4);
+    let threads = match wanted {
+        Some(_) => 1,
+        None => std::thread::available_parallelism().map_or(1, usize::from).min(4),
+    };
     let walk = WalkBuilder::new(&folder.root)
         .hidden(false)
         .git_global(false)
@@ -34,6 +59,7 @@ pub(crate) fn files(folder: &IndexedFolder, stop: &AtomicBool) -> Option<Walked>
             (name != ".git" || entry.depth() == 0)
                 && !roots.denies_name(name)
                 && !denied.iter().any(|path| entry.path() == path)
+                && wanted.as_ref().is_none_or(|wanted| wanted.contains(entry.path()))
         })
         .build_parallel();
     walk.run(|| {

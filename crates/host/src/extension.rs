@@ -10,6 +10,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use windlass_checkpoint::Tracker;
+use windlass_codeindex::CodeIndex;
 use windlass_config::settings::Settings;
 use windlass_core::dispatch::CallConfig;
 use windlass_core::hook::Hooks;
@@ -114,6 +116,8 @@ impl ExtensionHost {
 pub struct ExtensionSet {
     list: Vec<Box<dyn Extension>>,
     host: ExtensionHost,
+    /// The code index, if there is one.
+    index: Option<CodeIndex>,
 }
 
 impl ExtensionSet {
@@ -128,13 +132,22 @@ impl ExtensionSet {
             Box::new(UserHooks::new(settings, spec)?),
             Box::new(mcp::McpServers::new(settings, spec)?),
         ];
+        let mut index = None;
         if let Some(code) = code::CodeExtension::new(settings, spec, &host)? {
+            index = Some(code.index().clone());
             list.push(Box::new(code));
         }
         if let Some(memory) = MemoryExtension::new(settings, spec) {
             list.push(Box::new(memory));
         }
-        Ok(Self { list, host })
+        Ok(Self { list, host, index })
+    }
+
+    /// Lets the code index follow what calls change.
+    pub(crate) fn follow(&self, tracker: &Tracker) {
+        if let Some(index) = &self.index {
+            tracker.observe(Arc::new(code::ChangedFiles(index.clone())));
+        }
     }
 
     /// Sets the calls that extensions can make.

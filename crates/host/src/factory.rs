@@ -27,7 +27,7 @@ use crate::agent_types::catalog;
 use crate::connect::{ProviderSetup, offers};
 use crate::context_parts::ContextParts;
 use crate::local_env::LocalEnv;
-use crate::memory::SharedEmbedder;
+use crate::memory::SharedMemory;
 use crate::models::Models;
 use crate::sandbox_access::SandboxAccess;
 use crate::tool_catalog::{ToolCatalog, ToolFiles};
@@ -64,8 +64,8 @@ pub struct SessionSpec {
     pub indexes: Arc<CodeIndexes>,
     /// SUB-2: differences of a sub-agent from other sessions.
     pub agent: Option<Arc<AgentSpec>>,
-    /// MEM-7: the embedding model that the sessions of a run share.
-    pub memory: Arc<SharedEmbedder>,
+    /// MEM-7: the embedding model and the vectors that the sessions of a run share.
+    pub memory: Arc<SharedMemory>,
 }
 
 /// SUB-2, SUB-3: a session that is a sub-agent.

@@ -156,10 +156,14 @@ impl LocalEnv {
         };
         catalog.set_system_prompt(reading.system_prompt());
         let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders)) };
+        let tracker = tracker(settings, &workspace, spec)?;
+        if let Some(tracker) = &tracker {
+            extensions.follow(tracker);
+        }
         Ok(Self {
             session: spec.session.clone(),
             models,
-            tracker: tracker(settings, &workspace, spec)?,
+            tracker,
             extensions,
             context,
             calls: CallConfig {

@@ -4,10 +4,11 @@ mod command;
 mod desk;
 mod embedder;
 mod setup;
+mod trial;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -18,13 +19,15 @@ use windlass_core::hook::{CompactionHook, Hook, Hooks, TurnAction, TurnEnd, Turn
 use windlass_core::log::{MemoryUnit, Store};
 use windlass_core::message::{Fragment, FragmentSource, Message, Part, Role};
 use windlass_memory::{
-    Embedder, Memory, MemoryAccess, MemoryLimits, Scopes, catch_up, embed_missing, memory_tools,
+    Embedder, Injection, Memory, MemoryAccess, MemoryLimits, Scopes, VectorCache, catch_up, embed_missing, memory_tools,
 };
 use windlass_service::{ExtensionCommand, ExtensionReply, TurnStart};
 
 pub use self::desk::{MemoryDesk, unit_line};
 use self::embedder::{LocalModel, Server};
 pub use self::setup::{SetupFrom, set_up};
+pub use self::trial::MemoryTrial;
+use crate::extension::code::MAP_LABEL;
 use crate::extension::{Extension, ExtensionOffer};
 use crate::factory::SessionSpec;
 
@@ -35,35 +38,86 @@ const VECTORS: usize = 100_000;
 /// Maximum number of bytes of recalled text that a compaction keeps.
 const KEPT: usize = 16 * 1024;
 
-/// The embedder that the sessions of a run share, so that the model is in memory once.
+/// The parts of memory that the sessions of a run share, so that the model and the vectors are loaded once.
 #[derive(Default)]
-pub struct SharedEmbedder(OnceLock<Option<Arc<dyn Embedder>>>);
+pub struct SharedMemory {
+    /// Embedders by the settings that ask for them.
+    embedders: Mutex<Vec<(MemorySettings, Option<Arc<dyn Embedder>>)>>,
+    vectors: VectorCache,
+    problems: Problems,
+}
 
-impl SharedEmbedder {
-    /// Returns the embedder that the settings ask for, if it can be used.
-    fn get(
-        &self,
-        settings: &MemorySettings,
-        problems: &Arc<Mutex<Vec<String>>>,
-    ) -> Option<Arc<dyn Embedder>> {
-        let make = || embedder(settings, problems);
-        self.0.get_or_init(make).clone()
+/// Problems with the source of vectors. The user is told each of them once.
+type Problems = Arc<Mutex<ProblemList>>;
+
+#[derive(Default)]
+struct ProblemList {
+    open: Vec<String>,
+    told: Vec<String>,
+}
+
+impl ProblemList {
+    fn add(&mut self, problem: String) {
+        if !self.open.contains(&problem) && !self.told.contains(&problem) {
+            self.open.push(problem);
+        }
+    }
+
+    fn take(&mut self) -> Vec<String> {
+        self.told.extend(self.open.iter().cloned());
+        std::mem::take(&mut self.open)
     }
 }
 
+impl SharedMemory {
+    /// Returns the search over a store, with the embedder that the settings ask for.
+    fn open(&self, settings: &MemorySettings, store: Arc<dyn Store>) -> Memory {
+        let mut known = lock(&self.embedders);
+        let found = known.iter().find(|(asked, _)| is_same_source(asked, settings));
+        let embedder = match found {
+            Some((_, embedder)) => embedder.clone(),
+            None => {
+                let made = embedder(settings, &self.problems);
+                known.push((settings.clone(), made.clone()));
+                made
+            }
+        };
+        Memory::new(store, embedder, environment::clock()).sharing(&self.vectors)
+    }
+
+    /// Takes the problems that nobody has been told yet.
+    fn take_problems(&self) -> Vec<String> {
+        lock(&self.problems).take()
+    }
+}
+
+/// Returns true if settings ask for the same embedder.
+fn is_same_source(one: &MemorySettings, other: &MemorySettings) -> bool {
+    let source = |settings: &MemorySettings| {
+        let MemorySettings {
+            embeddings,
+            server,
+            server_model,
+            server_key_env,
+            ..
+        } = settings.clone();
+        (embeddings, server, server_model, server_key_env)
+    };
+    source(one) == source(other)
+}
+
 /// Returns the embedder that the settings ask for. Problems are added for the user, once.
-fn embedder(settings: &MemorySettings, problems: &Arc<Mutex<Vec<String>>>) -> Option<Arc<dyn Embedder>> {
+fn embedder(settings: &MemorySettings, problems: &Problems) -> Option<Arc<dyn Embedder>> {
     match settings.embeddings {
         EmbeddingSource::Off => None,
         EmbeddingSource::Local => {
             let file = environment::folders().ok()?.embedding_model();
-            file.is_file()
-                .then(|| Arc::new(LocalModel::new(file, problems)) as _)
+            Some(Arc::new(LocalModel::new(file, problems)))
         }
         EmbeddingSource::Server => match Server::new(settings, problems) {
             Ok(server) => Some(Arc::new(server)),
             Err(problem) => {
-                lock(problems).push(format!("memory: {problem}; searching by words"));
+                lock(problems).add(format!("memory: {problem}; searching by words"));
                 None
             }
         },
@@ -85,8 +139,7 @@ struct Shared {
     recalled: Mutex<Vec<MemoryUnit>>,
     /// Recalled text that a compaction is about to remove.
     kept: Mutex<Vec<Fragment>>,
-    /// Problems that the user has not seen.
-    problems: Arc<Mutex<Vec<String>>>,
+    run: Arc<SharedMemory>,
     task: Mutex<Option<JoinHandle<()>>>,
     /// True if something was said since the task looked.
     again: Arc<AtomicBool>,
@@ -100,27 +153,25 @@ impl MemoryExtension {
         if !memory.enabled || spec.agent.is_some() {
             return None;
         }
-        let problems: Arc<Mutex<Vec<String>>> = Arc::default();
-        let embedder = spec.memory.get(memory, &problems);
         let access = MemoryAccess {
-            memory: Memory::new(store, embedder, environment::clock()),
+            memory: spec.memory.open(memory, store),
             project: project(&spec.cwd),
             session: spec.session.clone(),
         };
         let shared = Shared {
             access: access.clone(),
-            limits: MemoryLimits {
-                results: memory.max_results,
-                budget: memory.budget_tokens,
-                time: memory.time_limit,
-                threshold: memory.threshold as f32,
-            },
+            limits: limits(memory),
             recalled: Mutex::default(),
             kept: Mutex::default(),
-            problems,
+            run: Arc::clone(&spec.memory),
             task: Mutex::default(),
             again: Arc::default(),
         };
+        // While the user types the first prompt, or the rest of the session starts.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            let (memory, scopes) = (access.memory.clone(), Scopes::of(&access.project));
+            runtime.spawn(async move { memory.warm_up(&scopes).await });
+        }
         Some(Self {
             access,
             shared: Arc::new(shared),
@@ -142,7 +193,7 @@ impl Extension for MemoryExtension {
 
     async fn refresh(&mut self, _: &TurnStart, settings: &Settings) -> Vec<String> {
         self.settings = settings.context.memory.clone();
-        std::mem::take(&mut *lock(&self.shared.problems))
+        self.shared.run.take_problems()
     }
 
     fn offer(&self) -> ExtensionOffer {
@@ -209,12 +260,11 @@ async fn background(access: &MemoryAccess) {
     }
     let scopes = Scopes::of(project);
     if let Some(embedder) = memory.embedder() {
-        let _ = memory.load_vectors(&scopes).await;
-        match embed_missing(&**store, &**embedder, scopes.names(), VECTORS).await {
-            Ok(0) => {}
-            Ok(_) => drop(memory.load_vectors(&scopes).await),
-            Err(error) => tracing::warn!(%error, "memory made no vectors"),
+        if let Err(error) = embed_missing(&**store, &**embedder, scopes.names(), VECTORS).await {
+            tracing::warn!(%error, "memory made no vectors");
         }
+        // Also those that other processes made.
+        let _ = memory.load_vectors(&scopes).await;
     }
 }
 
@@ -235,26 +285,44 @@ impl Hook for MemoryHook {
     }
 }
 
+/// Returns what a turn starts with; `None` if the user said nothing.
+async fn recalled(
+    access: &MemoryAccess,
+    history: &[Arc<Message>],
+    limits: MemoryLimits,
+) -> Option<Injection> {
+    let question = question(history)?;
+    let known = fragments(history)
+        .map(|fragment| fragment.text.as_str())
+        .collect::<Vec<_>>()
+        .join("\n");
+    let is_first = !history.iter().any(|message| message.role == Role::Assistant);
+    let MemoryAccess {
+        memory,
+        project,
+        session,
+    } = access;
+    let scopes = Scopes::of(project);
+    let about = (session, known.as_str(), is_first);
+    Some(memory.recall(&question, &scopes, about, limits).await)
+}
+
+/// Returns the limits that the settings ask for.
+fn limits(settings: &MemorySettings) -> MemoryLimits {
+    MemoryLimits {
+        results: settings.max_results,
+        budget: settings.budget_tokens,
+        time: settings.time_limit,
+        threshold: settings.threshold as f32,
+    }
+}
+
 #[async_trait]
 impl TurnHook for MemoryHook {
     async fn before_turn(&self, history: &[Arc<Message>]) -> TurnAction {
-        let Some(question) = question(history) else {
+        let Some(injection) = recalled(&self.0.access, history, self.0.limits).await else {
             return TurnAction::default();
         };
-        let known = fragments(history)
-            .map(|fragment| fragment.text.as_str())
-            .collect::<Vec<_>>()
-            .join("\n");
-        let is_first = !history.iter().any(|message| message.role == Role::Assistant);
-        let MemoryAccess {
-            memory,
-            project,
-            session,
-        } = &self.0.access;
-        let scopes = Scopes::of(project);
-        let injection = memory
-            .recall(&question, &scopes, (session, &known, is_first), self.0.limits)
-            .await;
         lock(&self.0.recalled).extend(injection.units);
         TurnAction::Start(injection.fragment.into_iter().collect())
     }
@@ -289,13 +357,14 @@ impl CompactionHook for MemoryHook {
     }
 }
 
-/// Returns the recalled fragments of a conversation.
+/// Returns the recalled fragments of a conversation, without maps of code, which the next turn makes anew.
 fn fragments(history: &[Arc<Message>]) -> impl Iterator<Item = &Fragment> {
     let parts = history.iter().flat_map(|message| &message.parts);
     parts.filter_map(|part| match part {
         Part::Context(fragment) if fragment.source == FragmentSource::Memory => Some(fragment),
         _ => None,
     })
+    .filter(|fragment| fragment.label.as_deref() != Some(MAP_LABEL))
 }
 
 /// Returns the user's last words.

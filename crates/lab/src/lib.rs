@@ -9,10 +9,13 @@
 //! Real parts: everything in `windlass_core::compact`, the events a compaction records, and the content
 //! `recall` reads back. Simulated: the model, which is replaced by a [`Summarizer`].
 //!
+//! [`MemoryReport`] runs sessions with memory and without: a [`Recall`] keeps each of them for the next.
+//!
 //! Deliberately absent: the expiry of a provider's cache, and the mistakes a model makes because it reads
 //! less.
 
 mod log;
+mod memory;
 mod offline;
 mod plot;
 mod recorded;
@@ -30,6 +33,7 @@ use windlass_core::model::Model;
 use windlass_core::provider::Prefix;
 use windlass_core::tokens::Counters;
 
+pub use self::memory::{MemoryReport, MemoryRow, Recall};
 pub use self::offline::Summarizer;
 pub use self::plot::plot;
 pub use self::recorded::recorded;

@@ -97,7 +97,7 @@ fn needs(messages: &[std::sync::Arc<Message>]) -> Vec<Need> {
 }
 
 /// Returns the words that can be facts.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn words(text: &str) -> impl Iterator<Item = &str> {
     let is_inside = |sign: char| sign.is_alphanumeric() || "_-./:".contains(sign);
     let words = text.split(move |sign: char| !is_inside(sign));
     let trimmed = words.map(|word| word.trim_matches(|sign: char| !sign.is_alphanumeric() && sign != '/'));

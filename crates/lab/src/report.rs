@@ -187,7 +187,7 @@ impl ReportRow {
 
 /// Computes the cost. Providers that do not charge for cache writes have no price for them; the input price
 /// applies.
-fn cost(price: &Price, usage: &Usage) -> f64 {
+pub(super) fn cost(price: &Price, usage: &Usage) -> f64 {
     let filling = if price.cache_write > 0.0 {
         price.cache_write
     } else {

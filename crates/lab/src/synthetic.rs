@@ -15,6 +15,7 @@
 //! Irrelevant values look the same: for every value that is asked about, there are several of the same kind
 //! that are not.
 
+mod facts;
 mod noise;
 mod random;
 
@@ -26,6 +27,7 @@ use windlass_core::message::ToolResult;
 use windlass_core::provider::Prefix;
 use windlass_core::script::call_part;
 
+pub use self::facts::generate_series;
 use self::noise::{Finding, Tool};
 use self::random::Random;
 use super::{Need, Session, Stretch};

@@ -8,7 +8,7 @@ use windlass_core::id::SessionId;
 use windlass_core::log::{LogError, MemoryKind, MemorySource, NewUnit, Store};
 use windlass_core::message::{Message, Part, Role};
 
-use crate::embed::{EmbedError, Embedder};
+use crate::embed::{EmbedError, EmbedPurpose, Embedder};
 use crate::lesson::lesson;
 use crate::secret::is_secret;
 use crate::unit::units_of;
@@ -64,6 +64,16 @@ pub async fn catch_up(store: &dyn Store, place: &str) -> Result<CatchUp, LogErro
         done.lessons.append(&mut reader.lessons);
     }
     Ok(done)
+}
+
+/// Returns the units of a session's messages, as [`catch_up`] keeps them.
+pub fn units_of_session(session: &SessionId, messages: &[Arc<Message>]) -> Vec<NewUnit> {
+    let mut reader = Reader::new("", session);
+    let mut units = Vec::new();
+    for (seq, message) in (1..).zip(messages) {
+        reader.read(message, seq, &mut units);
+    }
+    units
 }
 
 /// Reads the messages of one session in order.
@@ -137,7 +147,7 @@ pub async fn embed_missing(
             break;
         }
         let texts: Vec<String> = units.iter().map(|unit| unit.text.clone()).collect();
-        let vectors = embedder.embed(&texts).await?;
+        let vectors = embedder.embed(&texts, EmbedPurpose::Unit).await?;
         let vectors = units
             .iter()
             .zip(&vectors)

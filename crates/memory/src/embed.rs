@@ -16,11 +16,25 @@ pub trait Embedder: Send + Sync {
     /// Name of the model. Vectors of different models are never compared.
     fn model(&self) -> &str;
 
+    /// Returns false as long as nothing is set up, which is not a failure: search goes by words then.
+    fn is_available(&self) -> bool {
+        true
+    }
+
     /// Returns one vector of length 1 per text. Must not block an async thread, and must end by itself.
     ///
     /// # Errors
     /// Fails with the reason if there is no vector for each text.
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError>;
+    async fn embed(&self, texts: &[String], purpose: EmbedPurpose) -> Result<Vec<Vec<f32>>, EmbedError>;
+}
+
+/// Purpose of a vector.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EmbedPurpose {
+    /// It is kept with a unit. The whole text counts.
+    Unit,
+    /// A search waits for it. A long question may be cut, because a turn waits.
+    Question,
 }
 
 /// Reason there are no vectors.

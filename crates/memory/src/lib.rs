@@ -24,12 +24,12 @@ mod tools;
 pub mod unit;
 
 pub use self::analysis::index_words;
-pub use self::catch_up::{CatchUp, catch_up, embed_missing};
+pub use self::catch_up::{CatchUp, catch_up, embed_missing, units_of_session};
 pub use self::embed::{
-    EmbedError, Embedder, MINILM_MODEL, MiniLm, WHEEL_NAME, WHEEL_SHA256, WHEEL_VERSION, convert_wheel,
+    EmbedError, EmbedPurpose, Embedder, MINILM_MODEL, MiniLm, WHEEL_NAME, WHEEL_SHA256, WHEEL_VERSION, convert_wheel,
 };
 pub use self::fragment::{Injection, date};
 pub use self::lesson::lesson;
-pub use self::search::{Hit, Memory, MemoryLimits, Scopes, SearchOutcome};
+pub use self::search::{Hit, Memory, MemoryLimits, Scopes, SearchOutcome, VectorCache};
 pub use self::secret::is_secret;
 pub use self::tools::{MemoryAccess, SaveError, memory_tools};

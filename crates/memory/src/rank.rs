@@ -16,6 +16,8 @@ pub(crate) struct Weights {
     pub(crate) alone: f32,
     /// Words of the unit and its neighbours.
     pub(crate) around: f32,
+    /// Words of the question in the passage around the unit.
+    pub(crate) passage: f32,
     /// Vector of the unit.
     pub(crate) vector: f32,
     /// Vectors of the unit and its neighbours.
@@ -28,8 +30,9 @@ pub(crate) struct Weights {
 pub(crate) const WEIGHTS: Weights = Weights {
     alone: 0.3,
     around: 0.5,
+    passage: 0.4,
     vector: 0.3,
-    smooth: 0.6,
+    smooth: 0.4,
     speaker: 0.2,
 };
 
@@ -67,12 +70,32 @@ pub(crate) struct Lexical {
     pub(crate) found: f32,
 }
 
+/// Number of units on each side that belong to the passage around a unit.
+const PASSAGE: u64 = 8;
+
 /// Scores of all units with a word of the question.
 #[derive(Default)]
 pub(crate) struct Scored {
     pub(crate) units: UnitMap<Lexical>,
+    /// Weight of each word, and the units that have it, in order.
+    words: Vec<(f32, Vec<u64>)>,
     /// Sum of the weights of the question's most telling words.
     pub(crate) telling: f32,
+}
+
+impl Scored {
+    /// Returns the weights of the question's words that occur in the passage around a unit. A unit that stands alone,
+    /// like a note, is a passage of its own.
+    pub(crate) fn passage(&self, unit: u64, stands_alone: bool) -> f32 {
+        let reach = if stands_alone { 0 } else { PASSAGE };
+        let (first, last) = (unit.saturating_sub(reach), unit.saturating_add(reach));
+        let occurs = |places: &[u64]| {
+            let next = places.partition_point(|place| *place < first);
+            places.get(next).is_some_and(|place| *place <= last)
+        };
+        let words = self.words.iter().filter(|(_, places)| occurs(places));
+        words.map(|(weight, _)| weight).sum()
+    }
 }
 
 /// Number of words of a question that a unit is expected to contain at most.
@@ -87,6 +110,8 @@ pub(crate) fn lexical(postings: &MemoryPostings, asked: usize, scored: &mut Scor
         let weight = idf(count, word.units as f32);
         weights.push(weight);
         add(&mut scored.units, &word.places, weight, average);
+        let places = word.places.iter().map(|place| place.0).collect();
+        scored.words.push((weight, places));
     }
     // A word that occurs nowhere tells as much as one that occurs once.
     weights.resize(asked.max(weights.len()), idf(count, 1.0));
@@ -193,5 +218,10 @@ mod tests {
         assert!(score(9).around > 0.0 && score(9).alone == 0.0);
         assert!(score(10).around > score(9).around);
         assert!(score(10).alone > score(20).alone);
+        // The passage around 25 has only the common word, that around 2 only the rare one, that around 15 both.
+        assert!(scored.passage(2, false) > scored.passage(25, false));
+        assert!(scored.passage(15, false) > scored.passage(2, false));
+        assert_eq!(scored.passage(15, true), 0.0);
+        assert!(scored.passage(10, true) > 0.0);
     }
 }

@@ -10,7 +10,7 @@ use windlass_core::log::{LogError, MemoryKind, MemoryMiss, MemoryQuery, MemoryUn
 use windlass_core::words::words;
 
 use crate::analysis::{ENTITY, stems};
-use crate::embed::{Embedder, Sketches, cosine};
+use crate::embed::{EmbedPurpose, Embedder, Sketches, cosine};
 use crate::entity::entities;
 use crate::fragment::Injection;
 use crate::rank::{Scored, UnitMap, WEIGHTS, best, lexical, maxima};
@@ -96,12 +96,16 @@ pub struct SearchOutcome {
     pub misses: Vec<(&'static str, String)>,
 }
 
+/// Vectors that were read, by model and scope. Clones share them.
+#[derive(Clone, Default)]
+pub struct VectorCache(Arc<Mutex<HashMap<(String, String), Arc<Sketches>>>>);
+
 /// Searches memory. Cheap to clone; clones share the vectors they have read.
 #[derive(Clone)]
 pub struct Memory {
     store: Arc<dyn Store>,
     embedder: Option<Arc<dyn Embedder>>,
-    sketches: Arc<Mutex<HashMap<String, Arc<Sketches>>>>,
+    cache: VectorCache,
     clock: Arc<dyn Clock>,
 }
 
@@ -111,9 +115,16 @@ impl Memory {
         Self {
             store,
             embedder,
-            sketches: Arc::default(),
+            cache: VectorCache::default(),
             clock,
         }
+    }
+
+    /// Shares the vectors that were read with others of the same store.
+    #[must_use]
+    pub fn sharing(mut self, cache: &VectorCache) -> Self {
+        self.cache = cache.clone();
+        self
     }
 
     /// The time.
@@ -126,26 +137,69 @@ impl Memory {
         &self.store
     }
 
-    /// The embedder, if there is one.
+    /// The embedder, if one is set up.
     pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
-        self.embedder.as_ref()
+        self.embedder
+            .as_ref()
+            .filter(|embedder| embedder.is_available())
     }
 
-    /// Reads the sketches of vectors that were made since the last call. Belongs in the background.
+    /// Reads the vectors of the scopes again, with those that were made since the last time. Belongs in the background.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
     pub async fn load_vectors(&self, scopes: &Scopes) -> Result<(), LogError> {
-        let Some(embedder) = &self.embedder else {
-            return Ok(());
-        };
-        for scope in scopes.names() {
-            // Numbers of units grow within a source only, so the vectors of a scope are read again.
-            let rows = self.store.sketches(embedder.model(), scope, 0, 0).await?;
-            let read = Arc::new(Sketches::new(rows));
-            lock(&self.sketches).insert(scope.clone(), read);
+        if let Some(embedder) = self.embedder() {
+            for scope in scopes.names() {
+                self.read_sketches(embedder.model(), scope).await?;
+            }
         }
         Ok(())
+    }
+
+    /// Prepares a search by meaning: reads the vectors of the scopes, and the model if there are any. Belongs in the
+    /// background.
+    pub async fn warm_up(&self, scopes: &Scopes) {
+        if let Some(embedder) = self.embedder() {
+            let _ = self.question_vector(embedder, "", scopes).await;
+        }
+    }
+
+    async fn read_sketches(&self, model: &str, scope: &str) -> Result<Arc<Sketches>, LogError> {
+        // Numbers of units grow within a source only, so the vectors of a scope are read as a whole.
+        let rows = self.store.sketches(model, scope, 0, 0).await?;
+        let read = Arc::new(Sketches::new(rows));
+        lock(&self.cache.0).insert((model.to_owned(), scope.to_owned()), Arc::clone(&read));
+        Ok(read)
+    }
+
+    /// Returns the vector of a question, and the sketches to compare it with.
+    async fn question_vector(
+        &self,
+        embedder: &Arc<dyn Embedder>,
+        question: &str,
+        scopes: &Scopes,
+    ) -> Result<(Vec<f32>, Vec<Arc<Sketches>>), String> {
+        let mut sketches = Vec::new();
+        for scope in scopes.names() {
+            let key = (embedder.model().to_owned(), scope.clone());
+            let known = lock(&self.cache.0).get(&key).cloned();
+            let known = match known {
+                Some(known) => known,
+                None => {
+                    let read = self.read_sketches(embedder.model(), scope).await;
+                    read.map_err(|error| error.to_string())?
+                }
+            };
+            sketches.push(known);
+        }
+        if sketches.iter().all(|sketches| sketches.is_empty()) {
+            return Err(PENDING.to_owned());
+        }
+        let question = [question.to_owned()];
+        let made = embedder.embed(&question, EmbedPurpose::Question).await;
+        let vectors = made.map_err(|error| error.to_string())?;
+        Ok((vectors.into_iter().next().unwrap_or_default(), sketches))
     }
 
     /// Ranks the units of the scopes for a question, at most `most`. A question without a vector after `patience` is
@@ -197,29 +251,20 @@ impl Memory {
         patience: Duration,
         misses: &mut Vec<(&'static str, String)>,
     ) -> Result<Nearest, LogError> {
-        let Some(embedder) = &self.embedder else {
+        let Some(embedder) = self.embedder().cloned() else {
             return Ok(Nearest::default());
         };
-        let sketches: Vec<Arc<Sketches>> = {
-            let known = lock(&self.sketches);
-            scopes
-                .names()
-                .iter()
-                .filter_map(|scope| known.get(scope).cloned())
-                .collect()
-        };
-        if sketches.iter().all(|sketches| sketches.is_empty()) {
-            misses.push(("semantic", "vectors_pending".to_owned()));
-            return Ok(Nearest::default());
-        }
-        let question = [question.to_owned()];
+        // A task of its own: when time is up, it goes on for the next question.
+        let (memory, question, asked) = (self.clone(), question.to_owned(), scopes.clone());
+        let making =
+            tokio::spawn(async move { memory.question_vector(&embedder, &question, &asked).await });
         let made = tokio::select! {
             biased;
-            made = embedder.embed(&question) => made.map_err(|error| error.to_string()),
+            made = making => made.unwrap_or_else(|error| Err(error.to_string())),
             () = self.clock.sleep(patience) => Err(format!("no vector within {} ms", patience.as_millis())),
         };
-        let vector = match made {
-            Ok(vectors) => vectors.into_iter().next().unwrap_or_default(),
+        let (vector, sketches) = match made {
+            Ok(made) => made,
             Err(error) => {
                 misses.push(("semantic", error));
                 return Ok(Nearest::default());
@@ -236,7 +281,7 @@ impl Memory {
 
     /// Returns the similarity of each candidate and its neighbours with the question.
     async fn similarities(&self, near: &Nearest, candidates: &[u64]) -> Result<UnitMap<f32>, LogError> {
-        let Some(embedder) = self.embedder.as_ref().filter(|_| !near.vector.is_empty()) else {
+        let Some(embedder) = self.embedder().filter(|_| !near.vector.is_empty()) else {
             return Ok(UnitMap::default());
         };
         let mut ids: Vec<u64> = candidates
@@ -275,13 +320,21 @@ impl Memory {
         };
         let plain = |unit: u64| similar.get(&unit).copied().unwrap_or_default();
         let (most_plain, most_smooth) = (most(&plain), most(&smooth));
+        let passages: Vec<f32> = units
+            .iter()
+            .map(|unit| scored.passage(unit.id, unit.session.is_none()))
+            .collect();
+        let passage = passages.iter().copied().fold(f32::MIN_POSITIVE, f32::max);
         let asked: HashSet<String> = words(question).into_iter().collect();
         let now = self.clock.now();
         let mut hits: Vec<Hit> = units
             .into_iter()
-            .map(|unit| {
+            .zip(passages)
+            .map(|(unit, covered)| {
                 let words = scored.units.get(&unit.id).copied().unwrap_or_default();
-                let mut score = WEIGHTS.alone * words.alone / alone + WEIGHTS.around * words.around / around;
+                let mut score = WEIGHTS.alone * words.alone / alone
+                    + WEIGHTS.around * words.around / around
+                    + WEIGHTS.passage * covered / passage;
                 if !similar.is_empty() {
                     score += WEIGHTS.vector * plain(unit.id).max(0.0) / most_plain;
                     score += WEIGHTS.smooth * smooth(unit.id).max(0.0) / most_smooth;
@@ -404,7 +457,7 @@ impl Memory {
             units.extend(self.standing(scopes).await?);
         }
         let outcome = self
-            .search(question, scopes, (limits.results * 4, limits.time / 2))
+            .search(question, scopes, (limits.results * 4, limits.time * 2 / 3))
             .await?;
         let mut misses = outcome.misses;
         let is_new = |unit: &MemoryUnit| {
@@ -422,7 +475,8 @@ impl Memory {
         }
         units.extend(enough.into_iter().take(limits.results));
         let mut seen = HashSet::new();
-        units.retain(|unit| is_new(unit) && seen.insert(unit.id));
+        // A lesson that was confirmed for all projects is there twice.
+        units.retain(|unit| is_new(unit) && seen.insert(unit.text.clone()));
         Ok((units, misses))
     }
 
@@ -468,6 +522,9 @@ impl Memory {
 
 /// Reason of a miss without an error.
 const NO_RESULTS: &str = "no_results";
+
+/// Reason of a search without vectors: none was made yet.
+const PENDING: &str = "vectors_pending";
 
 #[derive(Default)]
 struct Nearest {

@@ -41,6 +41,53 @@ pub(crate) enum LabCommand {
     /// Run sessions through every context strategy without a model, and compare cost and retained facts
     #[command(after_help = LAB_CONTEXT_HELP)]
     Context(LabContextOptions),
+    /// Run sessions one after the other with memory and without, and compare tokens, cost and known facts
+    #[command(after_help = LAB_MEMORY_HELP)]
+    Memory(LabMemoryOptions),
+}
+
+/// Text at the end of `windlass lab memory --help`.
+pub(crate) const LAB_MEMORY_HELP: &str = "\
+The sessions are taken in the order in which they took place. Memory starts empty and keeps each session for those after
+it; your own memory is neither read nor changed, and no model is called. A fact is a name or number in a reply that
+nothing before it in the session contains, and that was said in an earlier session.
+
+SESSION is an id, a unique start of an id, or a name.
+
+Examples:
+  windlass lab memory --synthetic          generated sessions, the same on every machine
+  windlass lab memory --all                every session of this folder
+  windlass lab memory --all --words        without vectors
+
+Exit codes:
+  0    success
+  1    failed
+  2    no such session, several matching sessions, or no sessions given
+  10   the session store cannot be used: see `windlass db check`";
+
+#[derive(Debug, Args)]
+pub(crate) struct LabMemoryOptions {
+    /// Recorded sessions to use
+    pub(crate) sessions: Vec<String>,
+    /// Use every session of this folder, up to the newest 500
+    #[arg(long, conflicts_with = "sessions")]
+    pub(crate) all: bool,
+    /// Use generated sessions: 13, unless a number is given
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "13",
+          value_parser = clap::value_parser!(u64).range(1..=1_000), conflicts_with_all = ["sessions", "all"])]
+    pub(crate) synthetic: Option<u64>,
+    /// Seed of the generated sessions
+    #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "synthetic")]
+    pub(crate) seed: u64,
+    /// Search memory by words only, also if vectors are set up
+    #[arg(long)]
+    pub(crate) words: bool,
+    /// The model whose prices and tokenizer are used
+    #[arg(short, long, value_name = "NAME", default_value = "claude-sonnet-4-5")]
+    pub(crate) model: String,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 
 use serde_json::{Value, json};
-use windlass_sim::{Protocol, Reply};
+use windlass_sim::{Protocol, Reply, When};
 use windlass_testkit::{Output, SimServer, Workspace};
 
 use super::support::with_replies;
@@ -292,24 +292,6 @@ fn poisoned_memory_widens_nothing() {
     assert!(workspace.has("kept.txt"), "{asked}");
 }
 
-/// MEM-7, MEM-2: a damaged model file is reported once, and search goes by words.
-#[test]
-fn a_damaged_model_is_reported_once() {
-    let (sim, workspace) = answering("Noted.");
-    let folder = workspace.home().join("models");
-    for place in [folder, workspace.home().join("data/models")] {
-        std::fs::create_dir_all(&place).unwrap();
-        std::fs::write(place.join("minilm-l6-v2.bin"), "PK not a model").unwrap();
-    }
-    run(&workspace, &["exec", "The kingfisher module owns billing."]).assert_code(0);
-    let asked = run(&workspace, &["exec", "What does the kingfisher module own?"]);
-    assert!(
-        asked.assert_code(0).stderr.matches("model file").count() <= 1,
-        "{asked}"
-    );
-    assert!(last(&sim).to_string().contains("kingfisher module owns billing"));
-}
-
 /// MEM-7: a server that answers nonsense costs a turn nothing; search goes by words.
 #[test]
 fn a_wrong_embedding_server_costs_nothing() {
@@ -331,6 +313,45 @@ fn a_wrong_embedding_server_costs_nothing() {
     assert!(last(&sim).to_string().contains("kingfisher module owns billing"));
     let stats = run(&workspace, &["memory", "stats", "--json"]).json();
     assert_eq!(stats["vectors"], json!([]), "{stats}");
+}
+
+/// CTX-15, MEM-8: what was recalled stays in every request of the turn, word for word, when the conversation around it is
+/// compacted with any strategy: a pinned note, a lesson, and what was said in another session.
+#[test]
+fn recalled_memories_survive_compaction() {
+    for strategy in ["summarize", "mask", "subgoal", "focus"] {
+        let summary = Reply::text("nothing worth keeping")
+            .when(When::new().no_tools(true))
+            .forever();
+        let calls = (0..8).map(|number| {
+            Reply::call("bash", json!({ "command": format!("seq {number}000 {number}999") }))
+        });
+        let replies = [summary, Reply::text("I ran npm."), Reply::text("Noted.")]
+            .into_iter()
+            .chain(calls)
+            .chain([Reply::text("done").forever()]);
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+        run(&workspace, &["memory", "save", "Sirens sound at noon."]).assert_code(0);
+        let id = kept(&workspace, "note")[0]["id"].to_string();
+        run(&workspace, &["memory", "pin", &id]).assert_code(0);
+        run(&workspace, &["exec", "The harbour gate closes at dusk."]).assert_code(0);
+        run(&workspace, &["exec", "--continue", "No, use pnpm here, never npm."]).assert_code(0);
+        let before = sim.requests().len();
+        let flag = format!("memory.compression.pruning_strategy={strategy}");
+        let window = "models.sim-1.context_window=12000";
+        let args = ["exec", "-o", "stream-json", "-c", window, "-c", &flag, "When does the harbour gate close?"];
+        let output = run(&workspace, &args);
+        let compactions = output.assert_code(0).events_of("compaction");
+        assert!(!compactions.is_empty(), "{strategy}: {output}");
+        let requests = sim.requests();
+        let turn = requests.iter().skip(before).filter(|request| !request.seen.tools.is_empty());
+        for request in turn {
+            let text = request.body.to_string();
+            for known in ["Sirens sound at noon.", "use pnpm here", "gate closes at dusk"] {
+                assert_eq!(text.matches(known).count(), 1, "{strategy}: {known}\n{text}");
+            }
+        }
+    }
 }
 
 /// MEM-8, CMD-1: memories can be listed, shown, pinned, edited, exported and imported, by the command line and by
@@ -356,7 +377,16 @@ fn memories_are_managed() {
     );
     let exported = run(&workspace, &["memory", "export"]);
     let file = workspace.write("memory.jsonl", &exported.assert_code(0).stdout);
-    run(&workspace, &["memory", "import", file.to_str().unwrap()]).assert_code(0);
+    // What is there already is not kept twice.
+    let again = run(&workspace, &["memory", "import", file.to_str().unwrap()]);
+    assert!(again.assert_code(0).stdout.contains("imported 0"), "{again}");
+    std::fs::create_dir(workspace.path().join("copy")).unwrap();
+    let copied = workspace
+        .run(&["memory", "import", "../memory.jsonl"])
+        .env("WINDLASS_MEMORY_ENABLED", "true")
+        .cwd(workspace.path().join("copy"))
+        .output();
+    assert!(!copied.assert_code(0).stdout.contains("imported 0"), "{copied}");
     let broken = workspace.write("broken.jsonl", "{\"id\": 1}\n");
     let refused = run(&workspace, &["memory", "import", broken.to_str().unwrap()]);
     refused.assert_code(1).assert_says("line 1");

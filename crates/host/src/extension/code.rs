@@ -1,9 +1,11 @@
 //! The code index in a session: the tool `code_search`, and a map of matching files before a turn.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use windlass_checkpoint::ChangeObserver;
 use windlass_codeindex::{
     CodeIndex, CodeSearch, IndexedFolder, RemoteSearch, SearchScope, Sourcegraph, index_file,
 };
@@ -84,6 +86,20 @@ impl CodeExtension {
             settings: code,
             is_started: false,
         }))
+    }
+
+    /// Returns the index.
+    pub(super) fn index(&self) -> &CodeIndex {
+        &self.index
+    }
+}
+
+/// MEM-9: brings what calls change to the index, as the checkpoints find it.
+pub(super) struct ChangedFiles(pub(super) CodeIndex);
+
+impl ChangeObserver for ChangedFiles {
+    fn files_changed(&self, paths: Option<Vec<PathBuf>>) {
+        self.0.report(paths);
     }
 }
 

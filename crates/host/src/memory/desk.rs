@@ -1,12 +1,17 @@
 //! Memory for people: list, search, change, forget, export and import.
 
+use std::collections::HashSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use windlass_core::log::{
     LogError, MemoryChange, MemoryKind, MemoryMiss, MemoryQuery, MemorySource, MemoryStats, MemoryUnit,
     NewUnit,
 };
+use windlass_memory::unit::MAX_UNIT;
 use windlass_memory::{Hit, Memory, Scopes, date, index_words, is_secret};
+
+use super::SharedMemory;
 
 /// Maximum time for the vector of a question.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -15,6 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub struct MemoryDesk {
     memory: Memory,
     project: String,
+    shared: Arc<SharedMemory>,
 }
 
 impl MemoryDesk {
@@ -23,6 +29,7 @@ impl MemoryDesk {
         Self {
             memory,
             project: project.to_owned(),
+            shared: Arc::default(),
         }
     }
 
@@ -32,9 +39,17 @@ impl MemoryDesk {
         settings: &windlass_config::settings::Settings,
         folder: &std::path::Path,
     ) -> Self {
-        let embedder = super::embedder(&settings.context.memory, &std::sync::Arc::default());
-        let memory = Memory::new(store, embedder, windlass_config::environment::clock());
-        Self::new(memory, &super::project(folder))
+        let shared = Arc::new(SharedMemory::default());
+        let memory = shared.open(&settings.context.memory, store);
+        Self {
+            shared,
+            ..Self::new(memory, &super::project(folder))
+        }
+    }
+
+    /// Takes problems with the source of vectors, for the user.
+    pub fn take_problems(&self) -> Vec<String> {
+        self.shared.take_problems()
     }
 
     fn scopes(&self) -> Scopes {
@@ -130,20 +145,17 @@ impl MemoryDesk {
     /// Fails with the reason.
     pub async fn confirm(&self, id: u64, for_user: bool) -> Result<u64, String> {
         let unit = self.unit(id).await?;
-        if for_user && !unit.scope.is_empty() {
-            // A note of its own: what was said stays in its session.
-            return self
-                .memory
-                .save(&unit.text, "", unit.kind)
-                .await
-                .map_err(|error| error.to_string());
-        }
         let change = MemoryChange {
             confirmed: Some(true),
             ..MemoryChange::default()
         };
         self.memory.store().change_unit(id, change).await.map_err(told)?;
-        Ok(id)
+        if !for_user || unit.scope.is_empty() {
+            return Ok(id);
+        }
+        // A memory of its own: what was said stays in its session.
+        let saved = self.memory.save(&unit.text, "", unit.kind).await;
+        saved.map_err(|error| error.to_string())
     }
 
     /// Replaces the text of a unit. Every copy of the old text is removed. Returns the new number.
@@ -194,12 +206,18 @@ impl MemoryDesk {
         Ok(lines.into_iter().map(|line| line + "\n").collect())
     }
 
-    /// Keeps the units of an export: those of a project in this one, those of the user for the user. Returns their
-    /// number.
+    /// Keeps the units of an export: those of a project in this one, those of the user for the user. What is there
+    /// already is left out. Returns the numbers of units that were kept and left out.
     ///
     /// # Errors
     /// Fails with the line that cannot be used; nothing is kept then.
-    pub async fn import(&self, text: &str) -> Result<usize, String> {
+    pub async fn import(&self, text: &str) -> Result<(usize, usize), String> {
+        let known = self.list(true, 0).await?;
+        let mut known: HashSet<(bool, MemoryKind, String)> = known
+            .into_iter()
+            .map(|unit| (unit.scope.is_empty(), unit.kind, unit.text))
+            .collect();
+        let mut left_out = 0;
         let (mut project, mut user) = (Vec::new(), Vec::new());
         for (number, line) in text
             .lines()
@@ -208,12 +226,20 @@ impl MemoryDesk {
         {
             let wrong = |why: String| format!("line {}: {why}; nothing was imported", number + 1);
             let unit: MemoryUnit = serde_json::from_str(line).map_err(|error| wrong(error.to_string()))?;
+            if unit.text.len() > MAX_UNIT {
+                return Err(wrong(format!("`text` has more than {MAX_UNIT} bytes")));
+            }
             if is_secret(&unit.text) {
                 return Err(wrong("`text` seems to contain a password or a key".to_owned()));
             }
             let words = index_words(&unit.text);
             if words.is_empty() {
                 return Err(wrong("`text` has no words".to_owned()));
+            }
+            let is_new = known.insert((unit.scope.is_empty(), unit.kind, unit.text.clone()));
+            if !is_new {
+                left_out += 1;
+                continue;
             }
             let new = NewUnit {
                 kind: unit.kind,
@@ -241,7 +267,7 @@ impl MemoryDesk {
                     .map_err(told)?;
             }
         }
-        Ok(count)
+        Ok((count, left_out))
     }
 
     /// Counts what is kept, in all projects.

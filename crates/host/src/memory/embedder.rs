@@ -1,56 +1,102 @@
 //! Sources of vectors on this machine: the local model, loaded when it is first needed, and a server.
 
-use std::path::PathBuf;
+use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use async_trait::async_trait;
-use tokio::sync::OnceCell;
+use tokio::sync::Mutex as AsyncMutex;
 use windlass_config::environment;
 use windlass_config::settings::MemorySettings;
-use windlass_memory::{EmbedError, Embedder, MINILM_MODEL, MiniLm};
+use windlass_memory::{EmbedError, EmbedPurpose, Embedder, MINILM_MODEL, MiniLm};
 use windlass_providers::embeddings::EmbeddingServer;
 use windlass_providers::key::Secret;
 use windlass_sandbox::read_regular;
 
-use super::lock;
+use super::{Problems, lock};
 
 /// Size of the largest model.
 const MAX_MODEL: u64 = 1 << 30;
 
 /// Maximum time of a request to a server.
 const LIMIT: Duration = Duration::from_secs(10);
+/// Time for which a server that failed is not asked, so that turns do not wait for it.
+const PAUSE: Duration = Duration::from_secs(60);
 
-/// The local model, read from its file when the first text needs it.
-pub(super) struct LocalModel {
-    file: PathBuf,
-    model: OnceCell<Result<MiniLm, EmbedError>>,
-    problems: Arc<Mutex<Vec<String>>>,
+/// The local model, read from its file when the first text needs it, and again when the file is another.
+#[derive(Clone)]
+pub(super) struct LocalModel(Arc<ModelFile>);
+
+struct ModelFile {
+    path: PathBuf,
+    /// The model, and the size and time of the file it was read from.
+    model: AsyncMutex<Option<(FileStamp, Result<MiniLm, EmbedError>)>>,
+    problems: Problems,
 }
 
-impl LocalModel {
-    pub(super) fn new(file: PathBuf, problems: &Arc<Mutex<Vec<String>>>) -> Self {
-        Self {
-            file,
-            model: OnceCell::new(),
-            problems: Arc::clone(problems),
-        }
-    }
+type FileStamp = (u64, Option<SystemTime>);
 
-    async fn read(&self) -> Result<MiniLm, EmbedError> {
-        let file = self.file.clone();
+impl LocalModel {
+    /// Describes the model in a file, which need not exist yet. A file of another kind is reported at once.
+    pub(super) fn new(path: PathBuf, problems: &Problems) -> Self {
+        let mut start = Vec::new();
+        if path.is_file()
+            && std::fs::File::open(&path).and_then(|file| file.take(8).read_to_end(&mut start)).is_ok()
+            && let Err(error) = MiniLm::check_start(&start)
+        {
+            report(problems, &in_file(&path, error));
+        }
+        Self(Arc::new(ModelFile {
+            path,
+            model: AsyncMutex::default(),
+            problems: Arc::clone(problems),
+        }))
+    }
+}
+
+impl ModelFile {
+    /// Returns the model. A file that cannot be used is reported once.
+    async fn get(&self) -> Result<MiniLm, EmbedError> {
+        let mut model = self.model.lock().await;
+        let stamp = stamp(&self.path).map_err(|error| named(&self.path, &error))?;
+        if let Some((_, known)) = model.as_ref().filter(|(known, _)| *known == stamp) {
+            return known.clone();
+        }
+        let path = self.path.clone();
         let read = move || {
-            let named =
-                |error: &dyn std::fmt::Display| EmbedError::Model(format!("{}: {error}", file.display()));
-            let bytes = read_regular(&file, MAX_MODEL).map_err(|error| named(&error))?;
-            MiniLm::read(&bytes).map_err(|error| named(&error))
+            let bytes = read_regular(&path, MAX_MODEL).map_err(|error| named(&path, &error))?;
+            MiniLm::read(&bytes).map_err(|error| in_file(&path, error))
         };
         let read = tokio::task::spawn_blocking(read).await;
         let read = read.unwrap_or_else(|error| Err(EmbedError::Model(error.to_string())));
         if let Err(error) = &read {
-            lock(&self.problems).push(format!("memory: {error}; searching by words"));
+            report(&self.problems, error);
         }
+        *model = Some((stamp, read.clone()));
         read
+    }
+}
+
+/// Adds a problem for the user, unless it was told before.
+fn report(problems: &Problems, error: &EmbedError) {
+    lock(problems).add(format!("memory: {error}; searching by words"));
+}
+
+fn stamp(path: &Path) -> std::io::Result<FileStamp> {
+    let data = std::fs::metadata(path)?;
+    Ok((data.len(), data.modified().ok()))
+}
+
+fn named(path: &Path, error: &std::io::Error) -> EmbedError {
+    EmbedError::Model(format!("{}: {error}", path.display()))
+}
+
+/// Adds the path of the file to an error.
+fn in_file(path: &Path, error: EmbedError) -> EmbedError {
+    match error {
+        EmbedError::Model(text) => EmbedError::Model(format!("{}: {text}", path.display())),
+        other => other,
     }
 }
 
@@ -60,11 +106,12 @@ impl Embedder for LocalModel {
         MINILM_MODEL
     }
 
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        match self.model.get_or_init(|| self.read()).await {
-            Ok(model) => model.embed(texts).await,
-            Err(error) => Err(error.clone()),
-        }
+    fn is_available(&self) -> bool {
+        self.0.path.is_file()
+    }
+
+    async fn embed(&self, texts: &[String], purpose: EmbedPurpose) -> Result<Vec<Vec<f32>>, EmbedError> {
+        self.0.get().await?.embed(texts, purpose).await
     }
 }
 
@@ -72,13 +119,21 @@ impl Embedder for LocalModel {
 pub(super) struct Server {
     server: EmbeddingServer,
     model: String,
-    problems: Arc<Mutex<Vec<String>>>,
-    /// The first failure, after which the user is not told again.
-    failed: Mutex<bool>,
+    problems: Problems,
+    failure: Mutex<Failure>,
+}
+
+/// Failures of a server.
+#[derive(Default)]
+struct Failure {
+    /// True after the first one, which the user was told.
+    is_told: bool,
+    /// Time until which the server is left alone.
+    until: Option<Instant>,
 }
 
 impl Server {
-    pub(super) fn new(settings: &MemorySettings, problems: &Arc<Mutex<Vec<String>>>) -> Result<Self, String> {
+    pub(super) fn new(settings: &MemorySettings, problems: &Problems) -> Result<Self, String> {
         let address = settings.server.as_deref().ok_or("`memory.server` is not set")?;
         let model = settings
             .server_model
@@ -90,7 +145,7 @@ impl Server {
             server: EmbeddingServer::new(address, model, key, LIMIT)?,
             model: format!("server:{model}"),
             problems: Arc::clone(problems),
-            failed: Mutex::new(false),
+            failure: Mutex::default(),
         })
     }
 }
@@ -101,14 +156,21 @@ impl Embedder for Server {
         &self.model
     }
 
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
+    fn is_available(&self) -> bool {
+        let until = lock(&self.failure).until;
+        until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    async fn embed(&self, texts: &[String], _: EmbedPurpose) -> Result<Vec<Vec<f32>>, EmbedError> {
         let made = self.server.embed(texts).await.map_err(EmbedError::Server);
-        let mut failed = lock(&self.failed);
+        let mut failure = lock(&self.failure);
+        failure.until = made.is_err().then(|| Instant::now() + PAUSE);
         if let Err(error) = &made
-            && !std::mem::replace(&mut *failed, true)
+            && !std::mem::replace(&mut failure.is_told, true)
         {
-            lock(&self.problems).push(format!("memory: {error}; searching by words"));
+            report(&self.problems, error);
         }
+        drop(failure);
         let scaled = |mut vector: Vec<f32>| {
             let length = vector
                 .iter()

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use ndarray::{Array2, ArrayView2, ArrayViewMut2, Axis, linalg::general_mat_mul, s};
 
 use super::wordpiece::WordPiece;
-use super::{EmbedError, Embedder};
+use super::{EmbedError, EmbedPurpose, Embedder};
 
 /// Sizes of the model.
 pub(super) const WIDTH: usize = 384;
@@ -19,9 +19,9 @@ pub(super) const LAYERS: usize = 6;
 const HEADS: usize = 12;
 const HEAD: usize = WIDTH / HEADS;
 
-/// Maximum number of tokens of a text, and of a question.
+/// Maximum number of tokens of a text.
 const MAX_TOKENS: usize = 256;
-/// Questions are shorter, so that they cost little.
+/// Maximum number of tokens of a question, so that a turn waits little.
 const MAX_QUESTION: usize = 64;
 
 /// First bytes of the file.
@@ -77,10 +77,8 @@ impl MiniLm {
     /// # Errors
     /// Fails if the bytes are not a complete model file of this version.
     pub fn read(bytes: &[u8]) -> Result<Self, EmbedError> {
-        let damaged = |what: &str| EmbedError::Model(format!("the model file {what}"));
-        let body = bytes
-            .strip_prefix(MAGIC.as_slice())
-            .ok_or_else(|| damaged("is of another kind"))?;
+        Self::check_start(bytes)?;
+        let body = bytes.get(MAGIC.len()..).unwrap_or_default();
         let (body, sum) = body
             .split_last_chunk::<8>()
             .ok_or_else(|| damaged("is cut off"))?;
@@ -92,6 +90,17 @@ impl MiniLm {
             .model()
             .map(|weights| Self(Arc::new(weights)))
             .ok_or_else(|| damaged("is cut off"))
+    }
+
+    /// Checks the first bytes of a model file, at least eight, which costs nothing.
+    ///
+    /// # Errors
+    /// Fails if they are of another kind of file.
+    pub fn check_start(bytes: &[u8]) -> Result<(), EmbedError> {
+        match bytes.starts_with(MAGIC) {
+            true => Ok(()),
+            false => Err(damaged("is of another kind")),
+        }
     }
 
     fn vector(&self, text: &str, most: usize) -> Vec<f32> {
@@ -131,12 +140,11 @@ impl Embedder for MiniLm {
         MINILM_MODEL
     }
 
-    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
+    async fn embed(&self, texts: &[String], purpose: EmbedPurpose) -> Result<Vec<Vec<f32>>, EmbedError> {
         let (model, texts) = (self.clone(), texts.to_vec());
-        let most = if texts.len() == 1 {
-            MAX_QUESTION
-        } else {
-            MAX_TOKENS
+        let most = match purpose {
+            EmbedPurpose::Question => MAX_QUESTION,
+            EmbedPurpose::Unit => MAX_TOKENS,
         };
         let work = move || texts.iter().map(|text| model.vector(text, most)).collect();
         tokio::task::spawn_blocking(work)
@@ -257,6 +265,10 @@ fn gelu(value: f32) -> f32 {
     0.5 * value * (1.0 + if scaled < 0.0 { -erf } else { erf })
 }
 
+fn damaged(what: &str) -> EmbedError {
+    EmbedError::Model(format!("the model file {what}"))
+}
+
 /// Returns a checksum that notices damage.
 pub(super) fn checksum(bytes: &[u8]) -> u64 {
     let mix = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x0000_0100_0000_01B3).rotate_left(5);
@@ -350,6 +362,42 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// MEM-7: matrices of bytes multiply like the numbers they stand for, and attention is a mean of the values weighted by
+    /// the similarity of query and key.
+    #[test]
+    fn layers_compute_what_they_should() {
+        let linear = Linear {
+            weights: Matrix {
+                columns: 3,
+                scales: vec![0.5, 2.0],
+                bytes: vec![2, -4, 6, 1, 0, -1],
+            },
+            bias: vec![0.25, -1.0],
+        };
+        let input = ndarray::arr2(&[[1.0, 2.0, 3.0], [0.0, 1.0, 0.0]]);
+        let output = linear.apply(&input.view(), &mut [0.0; 6]);
+        assert_eq!(output, ndarray::arr2(&[[6.25, -5.0], [-1.75, -1.0]]));
+
+        let near = |a: f32, b: f32| (a - b).abs() < 1e-5;
+        let (query, key) = (Array2::<f32>::ones((2, HEAD)), Array2::<f32>::zeros((2, HEAD)));
+        let value = Array2::from_shape_fn((2, HEAD), |(row, _)| if row == 0 { 1.0 } else { 3.0 });
+        let mut mixed = Array2::<f32>::zeros((2, HEAD));
+        attend(query.view(), key.view(), value.view(), mixed.view_mut());
+        assert!(mixed.iter().all(|mean| near(*mean, 2.0)), "{mixed}");
+
+        // Values of the activation and of the norm, computed elsewhere.
+        for (value, expected) in [(1.0, 0.841_345), (-1.0, -0.158_655), (3.0, 2.995_95)] {
+            assert!(near(gelu(value), expected), "{}", gelu(value));
+        }
+        let norm = Norm {
+            gain: vec![2.0; WIDTH],
+            bias: vec![0.5; WIDTH],
+        };
+        let mut state = Array2::from_shape_fn((1, WIDTH), |(_, column)| if column % 2 == 0 { 1.0 } else { 3.0 });
+        norm.apply(&mut state);
+        assert!(near(state[[0, 0]], -1.5) && near(state[[0, 1]], 2.5), "{}", state[[0, 0]]);
+    }
 
     /// MEM-7: a file that is foreign, cut off or damaged is refused with the reason.
     #[test]

@@ -31,7 +31,7 @@ impl WordPiece {
             if tokens.len() >= most {
                 break;
             }
-            if sign.is_alphanumeric() {
+            if sign.is_alphanumeric() && !is_ideograph(sign) {
                 word.extend(plain(sign));
                 continue;
             }
@@ -98,4 +98,28 @@ fn plain(sign: char) -> Option<char> {
         'ý' | 'ÿ' => 'y',
         other => other,
     })
+}
+
+/// Returns true for a character that the vocabulary knows only on its own.
+fn is_ideograph(sign: char) -> bool {
+    matches!(u32::from(sign), 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0x2_0000..=0x2_FA1F)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// MEM-7: a text becomes the longest pieces of the vocabulary, without case and accents; what it does not know is one
+    /// unknown token, and the end is always there.
+    #[test]
+    fn words_become_pieces() {
+        let mut lines: Vec<String> = (0..=END).map(|number| format!("[unused{number}]")).collect();
+        lines.extend(["play", "##ing", "cafe", ",", "日"].map(str::to_owned));
+        let pieces = WordPiece::new(&lines.join("\n"));
+        let expected = [START, 103, 104, 105, 106, UNKNOWN, 107, 107, END];
+        assert_eq!(pieces.tokens("Playing café, zzz 日日", 16), expected);
+        assert_eq!(pieces.tokens("play play play", 4), [START, 103, 103, END]);
+        assert_eq!(pieces.tokens(&"z".repeat(1_000), 16), [START, UNKNOWN, END]);
+        assert_eq!(pieces.tokens("", 16), [START, END]);
+    }
 }
