@@ -106,6 +106,11 @@ export async function loadSessions() {
   } catch (error) { if (error instanceof Problem && error.status === 401) emit('login', error); }
 }
 
+// Finds a text in the open session.
+export async function findPlaces(words) {
+  return store.conversation ? (await get(`${inSession(store.conversation.id, 'search')}${query({ q: words })}`)).found : [];
+}
+
 export const findSessions = async (words) => (await get(`sessions${query({ q: words, limit: 30 })}`)).sessions;
 
 // Opens a session: its snapshot first, then everything after it by the stream.

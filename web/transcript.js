@@ -1,6 +1,7 @@
 // The conversation on the screen: a window of items that follows the end only while the reader is there.
 
 import { bdi, clean, fill, h, icon, iconButton, patch } from './dom.js';
+import { mark } from './sessions.js';
 import { callCard, output } from './cards.js';
 import { elapsed, moment, money, span, tokens, when } from './format.js';
 import { renderMarkdown } from './markdown.js';
@@ -75,7 +76,7 @@ export class Transcript {
     const hidden = it.items.length - this.shown;
     if (hidden > 0 || it.hasOlder) {
       if (!this.top.firstChild) fill(this.top, h('button.quiet', { onclick: () => this.older() }, 'Show earlier messages'));
-    } else fill(this.top);
+    } else fill(this.top, it.items.length || it.isBusy ? null : empty(it));
   }
 
   // The line below the last item: what runs now, and for how long.
@@ -179,6 +180,12 @@ export class Transcript {
   }
 }
 
+// A session in which nothing was said yet.
+function empty(it) {
+  const hints = [['/', 'commands'], ['@', 'files'], ['!', 'a shell command']];
+  return h('div.hello', mark(), h('h2', 'What shall we do?'), h('p.muted', h('bdi', clean(it.info?.place ?? ''))), h('p.row.center.muted', hints.map(([key, what]) => h('span', h('kbd', key), ' ', what))));
+}
+
 function userItem(item, actions) {
   const body = h('div.bubble', { dir: 'auto' });
   const text = clean(item.text);
@@ -207,7 +214,7 @@ export function picture(image) {
 
 function replyItem(item) {
   const body = h('div.prose');
-  const node = h('article.item.reply', h('h2.sr', 'Windlass'), body);
+  const node = h('article.item.reply', { class: item.isAside ? 'aside' : '' }, h('h2.sr', 'Windlass'), body);
   node.update = (next) => {
     node.classList.toggle('live', Boolean(next.isLive));
     renderMarkdown(body, next.text);
@@ -245,7 +252,8 @@ function endItem(item, actions) {
   const { event, how, turn } = item;
   const facts = turn ? [turn.took >= 1000 ? span(turn.took) : '', turn.cost ? money(turn.cost) : '', turn.input ? `${tokens(turn.input + turn.output)} tokens` : ''].filter(Boolean) : [];
   const node = h(`article.item.end.${how}`);
-  if (how === 'failed') node.append(h('div.failure', { role: 'group', 'aria-label': 'Failure' }, icon('warn'), h('div', h('p', { dir: 'auto' }, clean(event.message)), event.hint ? h('p.hint', { dir: 'auto' }, clean(event.hint)) : null)));
+  if (event.reason === 'permission_denied') node.append(h('p.stopped', icon('hand'), h('span', { dir: 'auto' }, clean(event.message))));
+  else if (how === 'failed') node.append(h('div.failure', { role: 'group', 'aria-label': 'Failure' }, icon('warn'), h('div', h('p', { dir: 'auto' }, clean(event.message)), event.hint ? h('p.hint', { dir: 'auto' }, clean(event.hint)) : null)));
   if (how === 'canceled') node.append(h('p.stopped', icon('stop'), 'Stopped'));
   if (how === 'final' && !['end_turn', 'tool_use', undefined].includes(event.finish)) node.append(h('p.stopped', icon('warn'), `The turn ended early: ${String(event.finish).replaceAll('_', ' ')}`));
   node.changes = h('span.turn-changes');

@@ -19,6 +19,11 @@ fn a_lost_network_loses_nothing() {
     browser.run("window.isSame = true");
     set_offline(&browser, true);
     browser.wait_for("Reconnecting since");
+    let first = browser.run("return document.querySelector('.banner .elapsed').textContent");
+    browser.wait_until(
+        "the time goes on",
+        &format!("document.querySelector('.banner .elapsed').textContent !== {first}"),
+    );
     say(&browser, "second");
     browser.wait_for("it will be sent by itself");
     assert_eq!(site.sim.count(), 1);
@@ -130,16 +135,27 @@ fn a_request_survives_a_killed_server() {
     );
 }
 
-/// WEB-2: a draft is kept per session, also when the page is loaded anew.
+/// WEB-2: a draft is kept per session, while another one is open and when the page is loaded anew.
 #[test]
 fn a_draft_is_kept() {
     let site = Site::start([Reply::text("unused").forever()]);
     let browser = site.converse();
     browser.click(".composer textarea");
     browser.press("half a thought");
+    let address = browser.run("return location.hash");
+    browser.click("button.new");
+    let field = "document.querySelector('.composer textarea')";
+    browser.wait_until(
+        "another session is open",
+        &format!("location.hash !== {address} && {field}.value === ''"),
+    );
+    browser.click(".composer textarea");
+    browser.press("another one");
+    browser.run(&format!("location.hash = {address}"));
+    browser.wait_until("it is back", &format!("{field}.value === 'half a thought'"));
     browser.run("location.reload()");
     browser.wait_until(
-        "it is back",
+        "it is still there",
         "document.querySelector('.composer textarea')?.value === 'half a thought'",
     );
 }
