@@ -252,6 +252,7 @@ const HANDLERS = {
   status(it, event) { it.status = event.text; },
   step_start(it, event, time) {
     it.stopLive();
+    it.status = '';
     it.calls.delete(event.call_id);
     Object.assign(it.call(event, time), { title: event.title });
     if (it.turn) it.turn.calls += 1;

@@ -236,7 +236,7 @@ function listen() {
   on('conversation', (event) => {
     if (store.conversation) store.conversation.heardAt = Date.now();
     if (event?.type === 'checkpoints') panel.refresh('changes');
-    if (event?.type === 'agents') panel.refresh('agents');
+    if (event?.type === 'agents') panel.refresh('agents', 'known');
     if (event?.type === 'tool_result' && event.name === 'todo') panel.refresh('tasks');
     draw();
   });

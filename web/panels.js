@@ -53,8 +53,8 @@ export class Panel {
   }
 
   // Draws the tab again, if it is open and shows something that changed.
-  refresh(...tabs) {
-    if (!this.node.hidden && (!tabs.length || tabs.includes(this.tab))) this.draw();
+  refresh(tab, detail) {
+    if (!this.node.hidden && tab === this.tab) this.draw(detail);
   }
 
   async draw(detail) {
@@ -91,9 +91,10 @@ const DRAW = {
     return goal || plan || todos ? [goal, plan, todos] : h('p.empty', 'No goal, plan or tasks.');
   },
 
-  async agents(it, panel) {
-    await loadAgents(it);
-    return it.agents?.length ? agentTree(it, () => panel.draw()) : h('p.empty', 'This session has no agents.');
+  async agents(it, panel, detail) {
+    // What is known is shown at once; a newer list draws it again.
+    if (detail !== 'known') loadAgents(it);
+    return it.agents?.length ? agentTree(it, () => loadAgents(it)) : h('p.empty', 'This session has no agents.');
   },
 
   async context(it) {

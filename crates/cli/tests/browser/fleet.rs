@@ -43,7 +43,13 @@ fn agents_are_shown_and_stopped() {
     );
     browser.wait_until(
         "its tokens are counted",
-        "document.getElementById('tab-agents').click() ?? document.querySelector('.panel .agent .time')?.textContent.includes('tokens')",
+        "document.querySelector('.panel .agent .time')?.textContent.includes('tokens')",
+    );
+    let other = site.visit(1280, 860);
+    other.run("location.hash = '#/fleet'");
+    other.wait_until(
+        "the overview shows it, too",
+        "[...document.querySelectorAll('.fleet .tile')].some((one) => one.textContent.includes('1 finder'))",
     );
     browser.run("[...document.querySelectorAll('.panel .agent button')].find((one) => one.textContent.includes('Stop')).click()");
     browser.wait_until("the turn goes on", "document.querySelector('.item.end.final')");

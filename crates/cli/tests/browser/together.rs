@@ -1,7 +1,10 @@
 //! Several clients on one session.
 
+use std::time::Duration;
+
 use serde_json::json;
 use windlass_sim::Reply;
+use windlass_testkit::eventually;
 
 use super::site::{Site, assert_no_errors, say};
 
@@ -57,11 +60,16 @@ fn a_terminal_beside_two_browsers() {
     let mut terminal = site.workspace.run(&attach).on_screen(100, 30);
     terminal.wait_until("it is ready", |screen| screen.contains("sim-1"));
     say(&first, "make it");
-    terminal.wait_for("touch together");
+    terminal.wait_for("Yes, once");
     for browser in [&first, &second] {
         browser.wait_for("Run this command?");
     }
-    terminal.press("y");
+    // A request that was just shown ignores answers, so that nobody approves by accident.
+    let is_answered = (0..30).any(|_| {
+        terminal.press("y");
+        eventually(Duration::from_secs(2), || !terminal.contents().contains("Yes, once"))
+    });
+    assert!(is_answered, "{}", terminal.contents());
     terminal.wait_for("seen by all three");
     for browser in [&first, &second] {
         browser.wait_for("seen by all three");

@@ -135,8 +135,8 @@ fn the_rule_of_a_lasting_approval_is_edited() {
     wait_ends(&browser, 1);
     browser.wait_for("both are there");
     assert!(site.workspace.has("second"), "it was not asked about");
-    let listed = site.workspace.run(&["exec", "--continue", "/permissions"]).output();
-    assert!(listed.stdout.contains("bash(touch *)"), "{listed:?}");
+    say(&browser, "/permissions");
+    browser.wait_for("bash(touch *)");
     assert_no_errors(&browser);
 }
 
