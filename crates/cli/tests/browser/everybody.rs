@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_sim::Reply;
 use windlass_testkit::{Browser, key};
 
-use super::site::{Site, assert_no_errors, say};
+use super::site::{Site, assert_no_errors, say, wait_asked};
 
 /// Returns the findings of axe-core, one line each.
 fn findings(browser: &Browser) -> Vec<String> {
@@ -62,7 +62,7 @@ fn axe_finds_nothing() {
     say(&browser, "look");
     browser.wait_until("the turn is over", "document.querySelector('.item.end.final')");
     say(&browser, "make it");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     let mut all = Vec::new();
     let mut check = |name: &str| {
         for scheme in ["light", "dark"] {
@@ -116,7 +116,7 @@ fn the_keyboard_is_enough() {
     );
     browser.press("make it");
     browser.press(key::ENTER);
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     for _ in 0..40 {
         if browser.run("return document.activeElement?.textContent.startsWith('Yes, once')") == true {
             break;
@@ -186,7 +186,7 @@ fn a_phone_shows_one_thing_at_a_time() {
     browser.click(".composer textarea");
     browser.press("make it");
     browser.click(".composer .send");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     assert_eq!(browser.run("return document.documentElement.scrollWidth <= 390 && [...document.querySelectorAll('.ask, .composer, .head')].every((one) => one.getBoundingClientRect().right <= 391)"), true);
     let small = browser.run("return [...document.querySelectorAll('.ask button, .composer button, .head .icon-button')].filter((one) => one.checkVisibility()).map((one) => [one.textContent || one.getAttribute('aria-label'), one.getBoundingClientRect().height]).filter(([, height]) => height < 44)");
     assert_eq!(small, json!([]));

@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_sim::{Fault, Reply, When};
 
-use super::site::{Site, assert_no_errors, new_session, say};
+use super::site::{Site, assert_no_errors, new_session, say, wait_asked};
 
 /// SUB-8, WEB-1: the agents of a session are a tree with state, cost and links; one that runs is stopped from the
 /// page, and its own conversation opens.
@@ -109,7 +109,7 @@ fn the_overview_shows_who_needs_a_person() {
     let browser = site.converse();
     say(&browser, "/rename the asking one");
     say(&browser, "asking");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     new_session(&browser);
     browser.wait_until("it is another one", "!document.querySelector('.ask')");
     say(&browser, "quiet");
@@ -124,6 +124,6 @@ fn the_overview_shows_who_needs_a_person() {
     assert_eq!(order[1][0], "Earlier");
     assert_eq!(browser.run("return document.title.startsWith('(1)')"), true);
     browser.click(".fleet .tile");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     assert_no_errors(&browser);
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_sim::{Fault, Reply, When};
 
-use super::site::{Site, assert_no_errors, say, set_offline};
+use super::site::{Site, assert_no_errors, say, set_offline, wait_asked};
 
 /// WEB-2: without a network the page says since when, keeps what is sent, and sends it once when the network is
 /// back; nothing is reloaded.
@@ -49,7 +49,7 @@ fn a_lost_network_loses_nothing() {
 #[test]
 fn a_frozen_tab_catches_up() {
     let site = Site::start([
-        Reply::call("bash", json!({ "command": "echo working" })).fault(Fault::new().delay_ms(800)),
+        Reply::call("bash", json!({ "command": "echo working" })).fault(Fault::new().delay_ms(3_000)),
         Reply::text("finished while frozen"),
     ]);
     let browser = site.converse();
@@ -119,10 +119,11 @@ fn a_request_survives_a_killed_server() {
     ]);
     let browser = site.converse();
     say(&browser, "make it");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     site.kill();
     site.start_again();
     browser.wait_for("Windlass was stopped while it waited");
+    wait_asked(&browser);
     assert!(!site.workspace.has("survived"));
     browser.run("document.querySelector('.ask button.primary').click()");
     browser.wait_until(

@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_sim::Reply;
 use windlass_testkit::{Browser, eventually};
 
-use super::site::{Site, assert_no_errors, say};
+use super::site::{Site, assert_no_errors, say, wait_asked};
 
 fn allow_notifications(browser: &Browser, site: &Site) {
     let permission = json!({ "permissions": ["notifications"], "origin": site.url });
@@ -61,7 +61,7 @@ fn a_push_message_becomes_a_notification() {
     let browser = site.converse();
     allow_notifications(&browser, &site);
     say(&browser, "make it");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     let call = browser.run("return document.querySelector('.ask').dataset.call");
     let address = browser.run("return location.href");
     browser.run_async("navigator.serviceWorker.ready.then(() => arguments[0]())");
@@ -81,7 +81,7 @@ fn a_push_message_becomes_a_notification() {
         );
     }
     browser.open(address.as_str().unwrap());
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     let mut shown = json!([]);
     let is_there = eventually(windlass_testkit::PATIENCE, || {
         shown = browser.run_async("const done = arguments[0]; navigator.serviceWorker.ready.then((worker) => worker.getNotifications()).then((all) => done(all.map((one) => [one.title, one.body, one.data.hash])))");
@@ -96,6 +96,6 @@ fn a_push_message_becomes_a_notification() {
     browser.run("location.hash = '#/'");
     browser.wait_until("it left", "!document.querySelector('.ask')");
     browser.run(&format!("navigator.serviceWorker.dispatchEvent(new MessageEvent('message', {{ data: {{ hash: '{hash}' }} }}))"));
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     assert_no_errors(&browser);
 }

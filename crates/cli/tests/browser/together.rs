@@ -6,7 +6,7 @@ use serde_json::json;
 use windlass_sim::Reply;
 use windlass_testkit::eventually;
 
-use super::site::{Site, assert_no_errors, say};
+use super::site::{Site, assert_no_errors, say, wait_asked};
 
 /// WEB-2, SRV-4: two browsers see the same session; the first answer to a request counts, and the card goes
 /// everywhere.
@@ -26,7 +26,7 @@ fn two_browsers_see_the_same() {
     );
     say(&first, "make it");
     for browser in [&first, &second] {
-        browser.wait_for("Run this command?");
+        wait_asked(browser);
     }
     second.click(".ask button.primary");
     for browser in [&first, &second] {
@@ -62,7 +62,7 @@ fn a_terminal_beside_two_browsers() {
     say(&first, "make it");
     terminal.wait_for("Yes, once");
     for browser in [&first, &second] {
-        browser.wait_for("Run this command?");
+        wait_asked(browser);
     }
     // A request that was just shown ignores answers, so that nobody approves by accident.
     let is_answered = (0..30).any(|_| {
@@ -100,11 +100,12 @@ fn a_link_opens_the_request() {
     ]);
     let browser = site.converse();
     say(&browser, "make it");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     let call = browser.run("return document.querySelector('.ask').dataset.call");
     let phone = site.visit(390, 844);
     phone.open(&format!("{}/approve/{}", site.url, call.as_str().unwrap()));
     phone.wait_for("touch linked");
+    wait_asked(&phone);
     phone.click(".ask button.primary");
     browser.wait_until("it is done", "document.querySelector('.item.end.final')");
     phone.open(&format!("{}/approve/{}", site.url, call.as_str().unwrap()));

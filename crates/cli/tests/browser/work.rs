@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_sim::Reply;
 use windlass_testkit::{Browser, key};
 
-use super::site::{Site, assert_no_errors, say};
+use super::site::{Site, assert_no_errors, say, wait_asked};
 
 /// An image of one red pixel.
 const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
@@ -117,7 +117,7 @@ fn the_rule_of_a_lasting_approval_is_edited() {
     ]);
     let browser = site.converse();
     say(&browser, "make them");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     browser.run("document.querySelector('.scroller').focus()");
     browser.press("a");
     browser.wait_until(
