@@ -326,7 +326,11 @@ const HANDLERS = {
   },
   title(it, event) { if (it.info) it.info.label.title = event.title; it.changed.add('head'); },
   goal(it, event) { it.goal = event.text ?? null; it.changed.add('head'); },
-  goal_completed(it, event) { it.reached = `Goal reached: ${event.text}`; if (!it.turn) it.note(event, 'good', it.reached); },
+  goal_completed(it, event) {
+    const text = `Goal reached: ${event.text}`;
+    if (it.turn) it.reached = text;
+    else it.note(event, 'good', text);
+  },
   goal_run(it, event) { it.goalState = 'active'; it.note(event, 'quiet', `Works towards the goal: ${event.text}`); },
   goal_turn: (it, event) => it.note(event, 'quiet', `Turn ${event.number} towards the goal`),
   goal_check(it, event) {

@@ -25,7 +25,7 @@ const link = (id, seq) => `#/s/${encodeURIComponent(id)}${seq ? `/m/${seq}` : ''
 const panel = new Panel(runCommand);
 const sessionList = new SessionList({ create: newSession, settings: showSettings });
 const asks = new Asks({ answer: answerAsk });
-const composer = new Composer({ send: send, command: runCommand, stop, session: () => store.conversation?.id, history: () => store.conversation?.items.filter((item) => item.kind === 'user').map((item) => item.text) ?? [] });
+const composer = new Composer({ send: (message) => { send(message); transcript.toEnd(); }, command: runCommand, stop, session: () => store.conversation?.id, history: () => store.conversation?.items.filter((item) => item.kind === 'user').map((item) => item.text) ?? [] });
 const queue = new Queue({ edit: (text) => { composer.put(text); composer.input.focus(); }, steer: (message) => outbox.add(store.conversation.id, { text: '', parts: message.parts, onBusy: 'steer' }) });
 const head = new Head({ panel: (tab) => panel.toggle(tab), command: runCommand, go, search: palette, fillIn: (text) => { composer.put(text); composer.input.focus(); } });
 const transcript = new Transcript({ older: older, changes: (point) => panel.open('changes', point), permalink: (item) => copyText(location.href.split('#')[0] + link(store.conversation.id, item.seq)), rewind });
@@ -97,6 +97,14 @@ async function rewind(item) {
   runCommand(`/rewind ${chosen}`);
 }
 
+// Shows a place of the open session.
+function jump(seq) {
+  const it = store.conversation;
+  if (!it?.isLoaded) return;
+  if (transcript.conversation !== it) transcript.show(it);
+  transcript.jump(seq);
+}
+
 function showSettings() {
   openSettings(runCommand);
 }
@@ -107,7 +115,7 @@ function palette() {
     { sign: 'plus', label: 'New session', run: newSession }, { sign: 'fleet', label: 'Overview', run: () => go('#/fleet') },
     { sign: 'gear', label: 'Settings', run: showSettings },
     ...(it ? PANEL_TABS.map(([name, label, sign]) => ({ sign, label, run: () => panel.open(name) })) : []),
-  ], (seq) => { go(link(it.id, seq)); transcript.jump(seq); });
+  ], (seq) => { go(link(it.id, seq)); jump(seq); });
 }
 
 // Draws what the open conversation has to show.
@@ -190,7 +198,7 @@ async function route() {
     await open(id);
     if (!matchMedia('(pointer: coarse)').matches) composer.input.focus();
   }
-  if (seq) transcript.jump(Number(seq));
+  if (seq) jump(Number(seq));
   sessionList.draw();
 }
 

@@ -65,7 +65,7 @@ export async function setPush(isOn) {
     await known?.unsubscribe();
     const { pushManager } = await navigator.serviceWorker.ready;
     const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
-    await request('PUT', 'push/subscriptions', made.toJSON());
+    try { await request('PUT', 'push/subscriptions', made.toJSON()); } catch (error) { await made.unsubscribe(); throw error; }
     await settings.save({});
   } else if (known) {
     await known.unsubscribe();

@@ -27,6 +27,8 @@ export class Transcript {
     this.below = h('button.below', { hidden: true, onclick: () => this.toEnd() }, icon('down'), h('span', 'New below'));
     this.isFollowing = true;
     this.shown = WINDOW;
+    // The last item in the document; null for the end of the conversation.
+    this.last = null;
     this.draw = perFrame(() => this.drawNow());
     this.node.addEventListener('scroll', () => this.scrolled(), { passive: true });
     new ResizeObserver(() => this.follow()).observe(this.node);
@@ -41,6 +43,7 @@ export class Transcript {
     this.list.keyed?.clear();
     this.list.replaceChildren();
     this.shown = WINDOW;
+    this.last = null;
     this.isFollowing = true;
     this.drawNow();
     this.toEnd();
@@ -56,13 +59,23 @@ export class Transcript {
       it.hasOlder = true;
     }
     if (this.isFollowing && this.shown > ITEMS_MOST) this.shown = WINDOW;
-    const items = it.items.slice(-this.shown);
+    const end = this.end();
+    const items = it.items.slice(Math.max(0, end - this.shown), end);
+    this.pending.hidden = Boolean(this.last);
     const changed = it.changed;
     it.changed = new Set();
     patch(this.list, items, (item) => item.key, (item) => this.create(item), (node, item) => { if (changed.has(item.key) || (changed.has('lanes') && item.kind === 'call')) node.update?.(item); });
     this.drawTop(it);
     this.drawActivity(it);
     this.follow();
+  }
+
+  // Returns the number of items up to the last one in the document.
+  end() {
+    const { items } = this.conversation;
+    const end = this.last ? items.indexOf(this.last) + 1 : 0;
+    if (!end || end === items.length) this.last = null;
+    return end || items.length;
   }
 
   create(item) {
@@ -73,7 +86,7 @@ export class Transcript {
   }
 
   drawTop(it) {
-    const hidden = it.items.length - this.shown;
+    const hidden = this.end() - this.shown;
     if (hidden > 0 || it.hasOlder) {
       if (!this.top.firstChild) fill(this.top, h('button.quiet', { onclick: () => this.older() }, 'Show earlier messages'));
     } else fill(this.top, it.items.length || it.isBusy ? null : empty(it));
@@ -82,7 +95,7 @@ export class Transcript {
   // The line below the last item: what runs now, and for how long.
   drawActivity(it) {
     const last = it.items.at(-1);
-    const isShown = it.isBusy && !(last?.isLive && last.kind === 'text');
+    const isShown = it.isBusy && !this.last && !(last?.isLive && last.kind === 'text');
     this.activity.hidden = !isShown;
     if (!isShown) return;
     const running = it.items.findLast((item) => item.kind === 'call' && item.state === 'running');
@@ -108,13 +121,15 @@ export class Transcript {
 
   scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.node;
-    const isAtEnd = scrollHeight - scrollTop - clientHeight < AT_END;
+    const left = scrollHeight - scrollTop - clientHeight;
+    const isAtEnd = left < AT_END && !this.last;
     // Layout may move the position by itself; only a reader who moves up stops following.
     if (isAtEnd) this.isFollowing = true;
     else if (scrollTop < (this.lastTop ?? 0) - 2) this.isFollowing = false;
     this.lastTop = scrollTop;
     this.below.hidden = isAtEnd || (this.isFollowing && !this.isHeld);
     if (scrollTop < 400 && !this.isFollowing && this.top.firstChild) this.older();
+    if (left < 400 && this.last && !this.isLoading) this.newer();
   }
 
   // Keeps the end in view, but never pushes the beginning of a reply out of it.
@@ -135,11 +150,21 @@ export class Transcript {
   }
 
   toEnd() {
+    if (!this.conversation) return;
     this.isFollowing = true;
     this.isHeld = false;
+    if (this.last) { this.last = null; this.shown = WINDOW; this.drawNow(); }
     this.node.scrollTop = this.node.scrollHeight;
     this.lastTop = this.node.scrollTop;
     this.below.hidden = true;
+  }
+
+  // Adds later items below the window, after a jump into the past.
+  newer() {
+    const { items } = this.conversation;
+    this.last = items[this.end() - 1 + STEP] ?? null;
+    this.shown += STEP;
+    this.drawNow();
   }
 
   // Adds earlier items above the window. What the reader looks at stays where it is.
@@ -148,7 +173,7 @@ export class Transcript {
     if (this.isLoading || !it) return;
     this.isLoading = true;
     try {
-      if (it.items.length - this.shown < STEP && it.hasOlder) {
+      if (this.end() - this.shown < STEP && it.hasOlder) {
         const before = it.items.length;
         await this.actions.older();
         if (this.conversation !== it) return;
@@ -157,7 +182,7 @@ export class Transcript {
       const anchor = this.list.firstElementChild;
       const from = anchor?.getBoundingClientRect().top ?? 0;
       this.isFollowing = false;
-      this.shown = Math.min(it.items.length, this.shown + STEP);
+      this.shown = Math.min(this.end(), this.shown + STEP);
       this.drawNow();
       if (anchor) this.node.scrollTop += anchor.getBoundingClientRect().top - from;
       this.lastTop = this.node.scrollTop;
@@ -171,7 +196,11 @@ export class Transcript {
     const at = it.items.findIndex((item) => item.seq >= seq);
     if (at < 0) return;
     this.isFollowing = false;
-    this.shown = Math.max(this.shown, it.items.length - at + 10);
+    // What is already in the document stays; otherwise the window moves there.
+    if (!this.list.keyed.has(it.items[at].key)) {
+      this.last = it.items[at + WINDOW / 2] ?? null;
+      this.shown = this.end() - Math.max(0, at - 10);
+    }
     this.drawNow();
     const node = this.list.keyed.get(it.items[at].key);
     node?.scrollIntoView({ block: isQuiet ? 'start' : 'center' });

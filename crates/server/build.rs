@@ -187,7 +187,11 @@ fn renamed(list: &str) -> Vec<(&str, &str)> {
     let list = list.trim_end_matches([';', '}', ' ']);
     list.split(',')
         .map(str::trim)
-        .map(|export| export.split_once(" as ").map_or((export, export), |(own, public)| (public, own)))
+        .map(|export| {
+            export
+                .split_once(" as ")
+                .map_or((export, export), |(own, public)| (public, own))
+        })
         .collect()
 }
 

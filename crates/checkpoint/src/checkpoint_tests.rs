@@ -347,21 +347,20 @@ fn a_session_has_one_diff_per_file() {
     let tracker = case.tracker();
     let root = case.root();
     fs::write(root.join("kept"), "one\n").unwrap();
-    let write = |name: &'static str, text: &'static str| {
-        move |root: &Path| fs::write(root.join(name), text).unwrap()
-    };
+    let write =
+        |name: &'static str, text: &'static str| move |root: &Path| fs::write(root.join(name), text).unwrap();
     case.turn(&tracker, &[&write("kept", "two\n"), &write("gone", "x\n")]);
-    case.turn(&tracker, &[&write("kept", "three\n"), &|root: &Path| {
-        fs::remove_file(root.join("gone")).unwrap();
-    }]);
+    case.turn(
+        &tracker,
+        &[&write("kept", "three\n"), &|root: &Path| {
+            fs::remove_file(root.join("gone")).unwrap();
+        }],
+    );
     let changes = |number| tracker.0.show_turn(number).unwrap();
     let shown = changes(WHOLE_SESSION);
     assert_eq!((shown.len(), &*shown[0].path), (1, "kept"));
     let diff = shown[0].diff.as_deref().unwrap();
-    assert!(
-        diff.contains("-one\n+three\n") && !diff.contains("two"),
-        "{diff}"
-    );
+    assert!(diff.contains("-one\n+three\n") && !diff.contains("two"), "{diff}");
     tracker.0.rewind_to(2, Force::Never).unwrap();
     let names: Vec<String> = changes(WHOLE_SESSION)
         .into_iter()

@@ -9,9 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use windlass_core::checkpoint::{
-    Checkpoint, CheckpointError, FileChange, Force, Restored, WHOLE_SESSION,
-};
+use windlass_core::checkpoint::{Checkpoint, CheckpointError, FileChange, Force, Restored, WHOLE_SESSION};
 use windlass_core::clock::Clock;
 use windlass_core::id::{CallId, MessageId};
 

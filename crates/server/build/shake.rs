@@ -97,7 +97,9 @@ fn item(text: &str, place: usize, is_variable: bool) -> Item<'_> {
             }
             // An expression in a template may use any of its words.
             Token::Quoted(quoted) if quoted.starts_with('`') && quoted.contains("${") => {
-                words.extend(quoted.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '$'));
+                words.extend(
+                    quoted.split(|letter: char| !letter.is_alphanumeric() && letter != '_' && letter != '$'),
+                );
             }
             _ => {}
         }

@@ -42,7 +42,11 @@ fn first<'a>(text: &'a str, last: &str) -> Option<Token<'a>> {
     let letter = text.chars().next()?;
     let length = |is_part: fn(char) -> bool| text.find(|letter| !is_part(letter)).unwrap_or(text.len());
     let until = |end: &str| text.find(end).map(|place| place + end.len());
-    let before_regex = last == "return" || last.chars().next_back().is_none_or(|last| BEFORE_REGEX.contains(last));
+    let before_regex = last == "return"
+        || last
+            .chars()
+            .next_back()
+            .is_none_or(|last| BEFORE_REGEX.contains(last));
     Some(match letter {
         '\'' | '"' => Token::Quoted(&text[..quoted(text, letter)]),
         '`' => Token::Quoted(&text[..template(text)]),

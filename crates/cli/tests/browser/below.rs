@@ -24,7 +24,8 @@ fn pass(mut browser: TcpStream, server: &str) -> std::io::Result<()> {
     let mut lines = head.trim_end().lines();
     let first = lines.next().unwrap_or_default();
     if !first.contains(BELOW) {
-        return browser.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+        return browser
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     }
     let mut passed = format!("{}\r\nConnection: close\r\n", first.replacen(BELOW, "", 1));
     for line in lines {
@@ -69,7 +70,8 @@ fn it_works_below_a_sub_path() {
         "return performance.getEntriesByType('resource').map((one) => one.name).filter((one) => !one.startsWith('{own}'))"
     );
     assert_eq!(browser.run(&outside), serde_json::json!([]));
-    let worker = browser.run_async("navigator.serviceWorker.ready.then((worker) => arguments[0](worker.scope))");
+    let worker =
+        browser.run_async("navigator.serviceWorker.ready.then((worker) => arguments[0](worker.scope))");
     assert_eq!(worker, *own);
     browser.run("window.open = (address) => { location.href = address; }; document.querySelector('.head [aria-label=More]').click(); [...document.querySelectorAll('.menu button')].find((one) => one.textContent.includes('Plain')).click()");
     browser.wait_until("the plain view is there", "location.pathname.endsWith('/plain')");

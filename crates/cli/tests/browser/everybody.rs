@@ -36,8 +36,8 @@ fn set_scheme(browser: &Browser, scheme: &str) {
     browser.cdp("Emulation.setEmulatedMedia", features);
 }
 
-/// WEB-5: axe-core finds nothing, in both themes, with calls, a failed command, an answer, a request, the
-/// panel, the overview, the settings and the search.
+/// WEB-5: axe-core finds nothing, in both themes, with calls, a failed command, an answer, a request and
+/// its rule, an empty session, the panel, the overview, the settings and the search.
 #[test]
 fn axe_finds_nothing() {
     let site = Site::start_with(
@@ -59,10 +59,7 @@ fn axe_finds_nothing() {
         |workspace| drop(workspace.write("notes.txt", "first\n")),
     );
     let browser = site.converse();
-    say(&browser, "look");
-    browser.wait_until("the turn is over", "document.querySelector('.item.end.final')");
-    say(&browser, "make it");
-    wait_asked(&browser);
+    browser.wait_for("What shall we do?");
     let mut all = Vec::new();
     let mut check = |name: &str| {
         for scheme in ["light", "dark"] {
@@ -74,10 +71,21 @@ fn axe_finds_nothing() {
             );
         }
     };
+    check("empty session");
+    say(&browser, "look");
+    browser.wait_until("the turn is over", "document.querySelector('.item.end.final')");
+    say(&browser, "make it");
+    wait_asked(&browser);
     check("session");
+    browser.run("[...document.querySelectorAll('.ask .answers button')].find((one) => one.textContent.startsWith('Always')).click()");
+    browser.wait_until("its rule is shown", "document.querySelector('.lasting input')");
+    check("rule");
     browser.run("document.querySelector('.gauge').click()");
     browser.wait_until("the panel is open", "!document.querySelector('.panel').hidden");
-    check("panel");
+    check("context");
+    browser.run("document.getElementById('tab-cost').click()");
+    browser.wait_until("the cost is shown", "document.querySelector('.panel .context')");
+    check("cost");
     browser.run("document.querySelector('.panel [aria-label=\"Close the panel\"]').click()");
     browser.chord(key::CONTROL, "k");
     browser.wait_until("the search is open", "document.querySelector('dialog[open]')");

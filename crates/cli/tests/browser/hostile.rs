@@ -64,7 +64,10 @@ fn a_hostile_transcript_stays_text() {
     // The page still draws.
     browser.run_async("requestAnimationFrame(() => setTimeout(arguments[0]))");
     let length = browser.run("return document.querySelector('.output').textContent.length");
-    assert!(length.as_u64().unwrap() <= 40_000, "{length} of four million characters");
+    assert!(
+        length.as_u64().unwrap() <= 40_000,
+        "{length} of four million characters"
+    );
     assert_no_errors(&browser);
 }
 

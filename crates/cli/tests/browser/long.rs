@@ -98,6 +98,13 @@ fn ten_thousand_entries_stay_light() {
         "the first message is shown",
         "document.querySelector('.item.found')?.textContent.includes('question 0')",
     );
+    assert!(
+        browser.run(count).as_u64().unwrap() <= 250,
+        "only what is around it is in the document"
+    );
+    // Reading on from there adds what follows.
+    browser.run("window.end = document.querySelector('.items').lastElementChild; document.querySelector('.scroller').scrollTop = 1e9");
+    browser.wait_until("later items arrive", "window.end.nextElementSibling");
 
     // A piece of an answer touches nothing but the end of the conversation.
     browser.run("document.querySelector('.below')?.click()");

@@ -33,7 +33,10 @@ fn push_is_switched_on_and_off() {
     browser.run("window.push.click()");
     browser.wait_until("it is on", "window.asked.length === 2 && !window.push.disabled");
     let asked = browser.run("return window.asked");
-    assert_eq!((&asked[0][0], &asked[0][1]), (&json!("GET"), &json!("api/push/key")));
+    assert_eq!(
+        (&asked[0][0], &asked[0][1]),
+        (&json!("GET"), &json!("api/push/key"))
+    );
     assert_eq!(
         (&asked[1][0], &asked[1][1]),
         (&json!("PUT"), &json!("api/push/subscriptions"))
@@ -95,7 +98,9 @@ fn a_push_message_becomes_a_notification() {
     // The worker tells an open page where to go.
     browser.run("location.hash = '#/'");
     browser.wait_until("it left", "!document.querySelector('.ask')");
-    browser.run(&format!("navigator.serviceWorker.dispatchEvent(new MessageEvent('message', {{ data: {{ hash: '{hash}' }} }}))"));
+    browser.run(&format!(
+        "navigator.serviceWorker.dispatchEvent(new MessageEvent('message', {{ data: {{ hash: '{hash}' }} }}))"
+    ));
     wait_asked(&browser);
     assert_no_errors(&browser);
 }

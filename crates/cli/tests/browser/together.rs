@@ -67,7 +67,9 @@ fn a_terminal_beside_two_browsers() {
     // A request that was just shown ignores answers, so that nobody approves by accident.
     let is_answered = (0..30).any(|_| {
         terminal.press("y");
-        eventually(Duration::from_secs(2), || !terminal.contents().contains("Yes, once"))
+        eventually(Duration::from_secs(2), || {
+            !terminal.contents().contains("Yes, once")
+        })
     });
     assert!(is_answered, "{}", terminal.contents());
     terminal.wait_for("seen by all three");

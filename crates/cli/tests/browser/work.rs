@@ -7,7 +7,8 @@ use windlass_testkit::{Browser, key};
 use super::site::{Site, assert_no_errors, say, wait_asked};
 
 /// An image of one red pixel.
-const DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
+const DOT: &str =
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg==";
 
 /// Waits until this many turns are over.
 #[track_caller]
@@ -64,6 +65,11 @@ fn a_session_is_searched() {
         true,
         "the place has an address"
     );
+    browser.run("location.reload()");
+    browser.wait_until(
+        "the address leads there",
+        "document.querySelector('.item.call.found')?.textContent.includes('notes.txt')",
+    );
     assert_no_errors(&browser);
 }
 
@@ -101,8 +107,14 @@ fn the_changes_of_the_whole_session() {
         )
     };
     browser.wait_until("it is shown", &format!("{}.length", lines("added")));
-    assert_eq!(browser.run(&format!("return {}", lines("added"))), json!(["three"]));
-    assert_eq!(browser.run(&format!("return {}", lines("removed"))), json!(["one"]));
+    assert_eq!(
+        browser.run(&format!("return {}", lines("added"))),
+        json!(["three"])
+    );
+    assert_eq!(
+        browser.run(&format!("return {}", lines("removed"))),
+        json!(["one"])
+    );
     assert_no_errors(&browser);
 }
 
@@ -125,7 +137,9 @@ fn the_rule_of_a_lasting_approval_is_edited() {
         "document.querySelector('.lasting input')?.value === 'bash(touch first)'",
     );
     let write = |rule: &str| {
-        browser.run(&format!("document.querySelector('.lasting input').value = '{rule}'"));
+        browser.run(&format!(
+            "document.querySelector('.lasting input').value = '{rule}'"
+        ));
         browser.click(".lasting .primary");
     };
     write("bash(ls *)");
@@ -176,7 +190,10 @@ fn an_image_is_pasted_and_shown() {
     let paste = "new ClipboardEvent('paste', { clipboardData: data, bubbles: true, cancelable: true })";
     let drop = "new DragEvent('drop', { dataTransfer: data, bubbles: true, cancelable: true })";
     give(paste, "new File([bytes], 'dot.png', { type: 'image/png' })");
-    browser.wait_until("it is a chip", "document.querySelector('.chip img')?.naturalWidth === 1");
+    browser.wait_until(
+        "it is a chip",
+        "document.querySelector('.chip img')?.naturalWidth === 1",
+    );
     give(
         drop,
         "new File([bytes], 'other.png', { type: 'image/png' }), new File(['x'], 'notes.pdf', { type: 'application/pdf' })",

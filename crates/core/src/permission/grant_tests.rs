@@ -110,9 +110,18 @@ fn a_call_without_parts_is_bound_to_its_arguments() {
 /// folder; they survive being stored.
 #[test]
 fn own_rules_widen_the_parts_only() {
-    let rules = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect::<Vec<Rule>>();
+    let rules = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect::<Vec<Rule>>()
+    };
     let grant = Grant::of(&proposal(&["git status"])).widened(rules(&["bash(git *)", "write_file(src/**)"]));
-    assert_eq!(grant.rules(), rules(&["bash(git *)"]), "rules of other tools are left out");
+    assert_eq!(
+        grant.rules(),
+        rules(&["bash(git *)"]),
+        "rules of other tools are left out"
+    );
     let stored = serde_json::to_string(&grant).unwrap();
     let grants = [serde_json::from_str::<Grant>(&stored).unwrap()];
     let covered = |proposal: &Proposal| granted(grants.iter(), proposal);
@@ -122,15 +131,27 @@ fn own_rules_widen_the_parts_only() {
         |p| p.cwd = "/elsewhere".into(),
         |p| p.reasons.push("it reaches the network".into()),
         |p| p.tool = "other".into(),
-        |p| p.blocked = Some(Blocked { refusal: String::new(), is_undoable: false }),
+        |p| {
+            p.blocked = Some(Blocked {
+                refusal: String::new(),
+                is_undoable: false,
+            })
+        },
     ];
     for change in changes {
         let mut other = proposal(&["git log"]);
         change(&mut other);
         assert!(!covered(&other), "{other:?}");
     }
-    let small = [Grant::of(&Proposal { category: Category::Read, ..proposal(&["git status"]) }).widened(rules(&["bash(git *)"]))];
-    assert!(!granted(small.iter(), &proposal(&["git push"])), "more effect than was shown");
+    let small = [Grant::of(&Proposal {
+        category: Category::Read,
+        ..proposal(&["git status"])
+    })
+    .widened(rules(&["bash(git *)"]))];
+    assert!(
+        !granted(small.iter(), &proposal(&["git push"])),
+        "more effect than was shown"
+    );
     assert!(serde_json::from_str::<Grant>(&stored.replace("bash(git *)", "bash(")).is_err());
 }
 

@@ -73,7 +73,10 @@ pub(crate) async fn search(
     }
     let limit = query.limit.unwrap_or(PLACES);
     if !(1..=MAX_PLACES).contains(&limit) {
-        return Err(Problem::field("limit", format!("a number from 1 to {MAX_PLACES}")));
+        return Err(Problem::field(
+            "limit",
+            format!("a number from 1 to {MAX_PLACES}"),
+        ));
     }
     app.info(&id).await?;
     let entries = record(&*app.ports.store, &id).await?;
