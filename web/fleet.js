@@ -23,15 +23,15 @@ export function drawFleet(node) {
 }
 
 // Agents that are at work in any session.
-const agents = h('section');
+const agents = h('div');
 async function drawAgents() {
   if (agents.isReading) return;
   agents.isReading = true;
   const { agents: all } = await get('agents').catch(() => ({ agents: [] }));
   agents.isReading = false;
   const rows = all.filter((row) => RUNNING.has(row.state));
-  fill(agents, rows.length ? [h('h2', 'Agents ', h('span.count', String(rows.length))), h('div.grid', rows.map((row) => h('a.tile', { href: `#/s/${encodeURIComponent(row.session)}`, 'data-state': row.waiting_on ? 'asks' : 'working' },
-    h('span.state', h('span.dot'), row.waiting_on ? `waits for ${clean(row.waiting_on)}` : row.state), h('strong', clean(`${row.number} ${row.name}`)), h('span.muted', { dir: 'auto' }, clean(row.task).slice(0, 120)), h('span.under', h('span', titleOf(store.sessions.get(row.parent))), row.spent?.cost_usd ? h('span', money(row.spent.cost_usd)) : null))))] : null);
+  fill(agents, rows.length ? h('section', h('h2', 'Agents ', h('span.count', String(rows.length))), h('div.grid', rows.map((row) => h('a.tile', { href: `#/s/${encodeURIComponent(row.session)}`, 'data-state': row.waiting_on ? 'asks' : 'working' },
+    h('span.state', h('span.dot'), row.waiting_on ? `waits for ${clean(row.waiting_on)}` : row.state), h('strong', clean(`${row.number} ${row.name}`)), h('span.muted', { dir: 'auto' }, clean(row.task).slice(0, 120)), h('span.under', h('span', titleOf(store.sessions.get(row.parent))), row.spent?.cost_usd ? h('span', money(row.spent.cost_usd)) : null))))) : null);
 }
 
 function tile(row) {
