@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
-use windlass_core::checkpoint::Changed;
+use windlass_core::checkpoint::{Changed, WHOLE_SESSION};
 use windlass_core::clock::SystemClock;
 use windlass_core::hook::{AdmittedCall, CallHook};
 use windlass_core::tool::{Category, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput};

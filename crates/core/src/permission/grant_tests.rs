@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::permission::Blocked;
 
 fn proposal(commands: &[&str]) -> Proposal {
     Proposal {
