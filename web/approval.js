@@ -7,6 +7,8 @@ import { elapsed } from './format.js';
 // Time without another key after which a letter is an answer. Words typed by mistake approve nothing.
 const HOLD = 250;
 
+const MOST_RULES = 6;
+
 const QUESTIONS = { bash: 'Run this command?', write_file: 'Write this file?', edit_file: 'Change this file?', apply_patch: 'Apply this patch?', read_file: 'Read this file?', fetch: 'Fetch this page?' };
 const RISKS = { read: 'reads', write: 'changes files here', admin: 'reaches beyond this folder' };
 
@@ -104,8 +106,15 @@ function permissionCard(ask, conversation, send) {
   const reset = () => { fill(row, [...buttons.values()]); node.refresh(); buttons.get('once').focus(); };
   const confirmLasting = (name) => {
     const scope = name === 'always' ? 'Never ask again in this folder about' : 'Do not ask again in this session about';
-    const yes = h('button.primary', { onclick: () => send({ answer: name }, node) }, 'Yes, do not ask again');
-    fill(row, h('p.lasting', `${scope} `, h('code', clean(`${ask.tool} ${ask.subjects.join(' · ')}`))), yes, h('button', { onclick: reset }, 'Back'));
+    // A rule of one's own may say more than this call; unchanged, it is exactly this one.
+    const first = name === 'always' && ask.subjects.length <= MOST_RULES ? ask.subjects.filter((subject) => !/[\n\r]/.test(subject)).map((subject) => `${ask.tool}(${subject})`) : [];
+    const rules = first.length === ask.subjects.length ? first.map((value) => h('input.wide', { type: 'text', value, 'aria-label': 'Rule', spellcheck: 'false', autocomplete: 'off' })) : [];
+    const yes = h('button.primary', { type: 'submit' }, 'Yes, do not ask again');
+    fill(row, h('form.lasting', { onsubmit: (event) => {
+      event.preventDefault();
+      const own = rules.map((rule) => rule.value.trim()).filter(Boolean);
+      send(own.join('\n') === first.join('\n') || !rules.length ? { answer: name } : { answer: name, rules: own }, node);
+    } }, h('p', `${scope}${rules.length ? '; * stands for anything:' : ' '}`, rules.length ? null : h('code', clean(`${ask.tool} ${ask.subjects.join(' · ')}`))), rules, yes, h('button', { onclick: reset }, 'Back')));
     yes.focus();
   };
   node.press = (letter) => {

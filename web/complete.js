@@ -57,6 +57,7 @@ export class Completion {
 
   show(rows) {
     this.rows = rows.slice(0, OFFERED);
+    this.shownFor = this.input.value;
     this.chosen = 0;
     if (!this.rows.length) { this.close(); return; }
     this.node.hidden = false;
@@ -79,6 +80,8 @@ export class Completion {
 
   // Handles a key while the menu is open. Returns true if the key was meant for it.
   key(event) {
+    // Suggestions for what was typed before are no answer to what is there now.
+    if (this.shownFor !== this.input.value) this.close();
     if (!this.isOpen) return false;
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (step) this.chosen = (this.chosen + step + this.rows.length) % this.rows.length;

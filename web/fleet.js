@@ -1,8 +1,8 @@
 // All sessions and their agents at a glance: state, cost, and what needs a person first.
 
-import { command } from './api.js';
+import { command, get } from './api.js';
 import { clean, fill, h, icon } from './dom.js';
-import { ago, money, place, span, tokens } from './format.js';
+import { ago, money, place, plural, span, tokens } from './format.js';
 import { STATE_WORDS, sorted, stateOf, titleOf } from './sessions.js';
 import { store } from './store.js';
 import { complain, prompt, toast } from './ui.js';
@@ -13,12 +13,25 @@ export function drawFleet(node) {
   const groups = [['asks', 'Needs you'], ['working', 'Working'], ['rest', 'Earlier']];
   const groupOf = (row) => ({ asks: 'asks', working: 'working' })[stateOf(row)] ?? 'rest';
   const total = rows.reduce((sum, row) => sum + (row.parent ? 0 : row.totals?.cost_usd ?? 0), 0);
-  fill(node, h('header.fleet-head', h('h1', 'Overview'), h('p.muted', `${rows.length} sessions · ${money(total)}`)),
+  fill(node, h('header.fleet-head', h('a.icon-button.back', { href: '#/', 'aria-label': 'All sessions' }, icon('back')), h('h1', 'Overview'), h('p.muted', `${plural(rows.length, 'session')} · ${money(total)}`)),
     groups.map(([name, label]) => {
       const mine = rows.filter((row) => groupOf(row) === name);
-      return mine.length ? h('section', h('h2', `${label} `, h('span.count', String(mine.length))), h('div.grid', mine.map(tile))) : null;
+      return [name === 'rest' ? agents : null, mine.length ? h('section', h('h2', `${label} `, h('span.count', String(mine.length))), h('div.grid', mine.map(tile))) : null];
     }),
     rows.length ? null : h('p.empty', 'No sessions yet.'));
+  drawAgents();
+}
+
+// Agents that are at work in any session.
+const agents = h('div');
+async function drawAgents() {
+  if (agents.isReading) return;
+  agents.isReading = true;
+  const { agents: all } = await get('agents').catch(() => ({ agents: [] }));
+  agents.isReading = false;
+  const rows = all.filter((row) => RUNNING.has(row.state));
+  fill(agents, rows.length ? h('section', h('h2', 'Agents ', h('span.count', String(rows.length))), h('div.grid', rows.map((row) => h('a.tile', { href: `#/s/${encodeURIComponent(row.session)}`, 'data-state': row.waiting_on ? 'asks' : 'working' },
+    h('span.state', h('span.dot'), row.waiting_on ? `waits for ${clean(row.waiting_on)}` : row.state), h('strong', clean(`${row.number} ${row.name}`)), h('span.muted', { dir: 'auto' }, clean(row.task).slice(0, 120)), h('span.under', h('span', titleOf(store.sessions.get(row.parent))), row.spent?.cost_usd ? h('span', money(row.spent.cost_usd)) : null))))) : null);
 }
 
 function tile(row) {
@@ -43,7 +56,7 @@ export function agentTree(it, again) {
     return rows.length ? h('ul.agents', rows.map((row) => h('li', agent(row, run), branch(row.session)))) : null;
   };
   const spent = it.agents.reduce((sum, row) => sum + (row.spent?.cost_usd ?? 0), 0);
-  return [h('p.muted', `${it.agents.length} agents · ${money(spent)}`), branch(it.id)];
+  return [h('p.muted', `${plural(it.agents.length, 'agent')} · ${money(spent)}`), branch(it.id)];
 }
 
 function agent(row, run) {
@@ -51,7 +64,7 @@ function agent(row, run) {
   const button = (label, sign, action) => h('button.quiet', { onclick: action }, icon(sign), label);
   const seconds = Math.max(1, ((row.ended_at ?? Date.now()) - row.created_at) / 1000);
   const burn = isRunning && row.spent?.cost_usd ? `${money((row.spent.cost_usd / seconds) * 60)}/min` : '';
-  const facts = [row.spent?.turns ? `${row.spent.turns} turns` : '', row.spent?.tokens ? `${tokens(row.spent.tokens)} tokens` : '', row.spent?.cost_usd ? money(row.spent.cost_usd) : '', burn, span(seconds * 1000)].filter(Boolean);
+  const facts = [row.spent?.turns ? plural(row.spent.turns, 'turn') : '', row.spent?.tokens ? `${tokens(row.spent.tokens)} tokens` : '', row.spent?.cost_usd ? money(row.spent.cost_usd) : '', burn, span(seconds * 1000)].filter(Boolean);
   return h('div.agent', { 'data-state': row.state },
     h('div.agent-head', h('span.dot'), h('a', { href: `#/s/${encodeURIComponent(row.session)}` }, h('bdi', clean(`${row.number} ${row.name}`))), h('span.tag', row.state.replaceAll('_', ' ')), row.worktree ? h('span.tag', 'own copy') : null),
     h('p', { dir: 'auto' }, clean(row.task).slice(0, 300)),

@@ -156,6 +156,9 @@ export class Conversation {
   end(event, time, kind) {
     this.stopLive();
     this.closeCalls();
+    // The record has it before the answer, the stream after its first words.
+    if (this.reached) this.note(event, 'good', this.reached);
+    this.reached = '';
     this.push({ kind: 'end', how: kind, event, time, turn: this.turn && { ...this.turn, took: time - this.turn.since } }, event);
     this.isBusy = false;
     this.status = '';
@@ -249,6 +252,7 @@ const HANDLERS = {
   status(it, event) { it.status = event.text; },
   step_start(it, event, time) {
     it.stopLive();
+    it.status = '';
     it.calls.delete(event.call_id);
     Object.assign(it.call(event, time), { title: event.title });
     if (it.turn) it.turn.calls += 1;
@@ -322,7 +326,11 @@ const HANDLERS = {
   },
   title(it, event) { if (it.info) it.info.label.title = event.title; it.changed.add('head'); },
   goal(it, event) { it.goal = event.text ?? null; it.changed.add('head'); },
-  goal_completed: (it, event) => it.note(event, 'good', `Goal reached: ${event.text}`),
+  goal_completed(it, event) {
+    const text = `Goal reached: ${event.text}`;
+    if (it.turn) it.reached = text;
+    else it.note(event, 'good', text);
+  },
   goal_run(it, event) { it.goalState = 'active'; it.note(event, 'quiet', `Works towards the goal: ${event.text}`); },
   goal_turn: (it, event) => it.note(event, 'quiet', `Turn ${event.number} towards the goal`),
   goal_check(it, event) {

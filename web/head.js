@@ -47,6 +47,7 @@ export class Head {
     const it = store.conversation;
     const { id } = it;
     menu(this.more, [
+      ['Search in this session', this.actions.search, 'search'],
       ['Rename', async () => { const name = await prompt('Name of the session', titleOf(it.info), 'Rename'); if (name) { try { await rename(id, name); it.info.label.title = name; this.draw(it); } catch (error) { complain(error); } } }, 'edit'],
       ['Compact the context', () => this.actions.command('/compact'), 'spark'],
       ['Continue in a copy', () => this.actions.command('/session fork'), 'copy'],

@@ -21,13 +21,14 @@ import { announce, complain, confirm, copyText, perFrame, toast } from './ui.js'
 const root = document.getElementById('app');
 
 const go = (hash) => { location.hash = hash; };
-const panel = new Panel();
-const sessionList = new SessionList({ create: newSession, settings: openSettings });
+const link = (id, seq) => `#/s/${encodeURIComponent(id)}${seq ? `/m/${seq}` : ''}`;
+const panel = new Panel(runCommand);
+const sessionList = new SessionList({ create: newSession, settings: showSettings });
 const asks = new Asks({ answer: answerAsk });
-const composer = new Composer({ send: send, command: runCommand, stop, session: () => store.conversation?.id, history: () => store.conversation?.items.filter((item) => item.kind === 'user').map((item) => item.text) ?? [] });
+const composer = new Composer({ send: (message) => { send(message); transcript.toEnd(); }, command: runCommand, stop, session: () => store.conversation?.id, history: () => store.conversation?.items.filter((item) => item.kind === 'user').map((item) => item.text) ?? [] });
 const queue = new Queue({ edit: (text) => { composer.put(text); composer.input.focus(); }, steer: (message) => outbox.add(store.conversation.id, { text: '', parts: message.parts, onBusy: 'steer' }) });
-const head = new Head({ panel: (tab) => panel.toggle(tab), command: runCommand, go, fillIn: (text) => { composer.put(text); composer.input.focus(); } });
-const transcript = new Transcript({ older: older, changes: (point) => panel.open('changes', point), permalink: (item) => copyText(`${location.href.split('#')[0]}#/s/${encodeURIComponent(store.conversation.id)}/m/${item.seq}`), rewind });
+const head = new Head({ panel: (tab) => panel.toggle(tab), command: runCommand, go, search: palette, fillIn: (text) => { composer.put(text); composer.input.focus(); } });
+const transcript = new Transcript({ older: older, changes: (point) => panel.open('changes', point), permalink: (item) => copyText(location.href.split('#')[0] + link(store.conversation.id, item.seq)), rewind });
 const banner = h('div.banner', { role: 'status', hidden: true });
 const session = h('main.chat', { id: 'main', tabindex: -1 }, head.node, h('div.stage', transcript.node, transcript.below), h('div.dock', asks.node, queue.node, composer.node));
 const welcome = h('main.welcome', { id: 'main', tabindex: -1 });
@@ -37,7 +38,7 @@ async function newSession() {
   try {
     const made = await begin(store.conversation?.info?.place ?? '');
     loadSessions();
-    go(`#/s/${encodeURIComponent(made.session.id)}`);
+    go(link(made.session.id));
     composer.input.focus();
   } catch (error) { complain(error); }
 }
@@ -74,7 +75,7 @@ async function runCommand(line) {
   const { follow } = result;
   if (result.text) it.push({ kind: 'text', text: result.text, isAside: true }, {});
   if (follow?.type === 'submit') send({ text: textOf(follow.data), parts: follow.data, onBusy: 'queue' });
-  else if (follow?.type === 'session') go(`#/s/${encodeURIComponent(follow.data.id)}`);
+  else if (follow?.type === 'session') go(link(follow.data.id));
   else if (follow?.type === 'edit') composer.put(follow.data);
   else if (follow?.type === 'leave') it.note({}, 'quiet', 'Close this tab whenever you like; the session goes on.');
   announce(result.text ? clean(result.text).slice(0, 200) : 'Done');
@@ -96,13 +97,25 @@ async function rewind(item) {
   runCommand(`/rewind ${chosen}`);
 }
 
+// Shows a place of the open session.
+function jump(seq) {
+  const it = store.conversation;
+  if (!it?.isLoaded) return;
+  if (transcript.conversation !== it) transcript.show(it);
+  transcript.jump(seq);
+}
+
+function showSettings() {
+  openSettings(runCommand);
+}
+
 function palette() {
   const it = store.conversation;
   openPalette([
     { sign: 'plus', label: 'New session', run: newSession }, { sign: 'fleet', label: 'Overview', run: () => go('#/fleet') },
-    { sign: 'gear', label: 'Settings', run: openSettings },
+    { sign: 'gear', label: 'Settings', run: showSettings },
     ...(it ? PANEL_TABS.map(([name, label, sign]) => ({ sign, label, run: () => panel.open(name) })) : []),
-  ]);
+  ], (seq) => { go(link(it.id, seq)); jump(seq); });
 }
 
 // Draws what the open conversation has to show.
@@ -185,7 +198,7 @@ async function route() {
     await open(id);
     if (!matchMedia('(pointer: coarse)').matches) composer.input.focus();
   }
-  if (seq) transcript.jump(Number(seq));
+  if (seq) jump(Number(seq));
   sessionList.draw();
 }
 
@@ -194,7 +207,7 @@ async function openAsk(call) {
   const { questions } = await get('questions').catch(() => ({ questions: [] }));
   const found = questions.find((ask) => ask.call === call);
   if (!found) toast('This request was already answered, or its turn is over.');
-  location.replace(found ? `#/s/${encodeURIComponent(found.session)}` : '#/');
+  location.replace(found ? link(found.session) : '#/');
 }
 
 function shortcuts(event) {
@@ -231,7 +244,7 @@ function listen() {
   on('conversation', (event) => {
     if (store.conversation) store.conversation.heardAt = Date.now();
     if (event?.type === 'checkpoints') panel.refresh('changes');
-    if (event?.type === 'agents') panel.refresh('agents');
+    if (event?.type === 'agents') panel.refresh('agents', 'known');
     if (event?.type === 'tool_result' && event.name === 'todo') panel.refresh('tasks');
     draw();
   });

@@ -1,5 +1,6 @@
-// Attention: the title, the badge of an installed page, and notifications while the page is open.
+// Attention: the title, the badge of an installed page, notifications, and web push for a page that is closed.
 
+import { get, request } from './api.js';
 import { stateOf } from './sessions.js';
 import { store } from './store.js';
 
@@ -9,7 +10,12 @@ export const settings = {
   get all() {
     try { return { asks: true, finished: true, failed: true, from: '', to: '', ...JSON.parse(localStorage.getItem(NOTIFY) ?? '{}') }; } catch { return { asks: true, finished: true, failed: true }; }
   },
-  save(value) { localStorage.setItem(NOTIFY, JSON.stringify({ ...this.all, ...value })); },
+  async save(value) {
+    const text = JSON.stringify({ ...this.all, ...value });
+    localStorage.setItem(NOTIFY, text);
+    // The worker reads them here.
+    await (await caches.open('windlass')).put('settings', new Response(text));
+  },
 };
 
 export const canNotify = () => 'Notification' in window && isSecureContext;
@@ -42,6 +48,29 @@ export async function notify(kind, session, title, text) {
     const shown = new Notification(title, options);
     shown.onclick = () => { window.focus(); location.hash = options.data.hash; shown.close(); };
   } catch { /* A browser that forbids notifications still shows the badge. */ }
+}
+
+// Returns this browser's subscription to web push, if there is one.
+export async function pushed() {
+  const worker = await navigator.serviceWorker?.getRegistration();
+  return worker?.pushManager?.getSubscription();
+}
+
+// Switches web push on or off for this browser. The server's key makes sure that only this server can send.
+export async function setPush(isOn) {
+  const known = await pushed();
+  if (isOn) {
+    const { key } = await get('push/key');
+    // A subscription for another key is of no use.
+    await known?.unsubscribe();
+    const { pushManager } = await navigator.serviceWorker.ready;
+    const made = await pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: key });
+    try { await request('PUT', 'push/subscriptions', made.toJSON()); } catch (error) { await made.unsubscribe(); throw error; }
+    await settings.save({});
+  } else if (known) {
+    await known.unsubscribe();
+    await request('DELETE', 'push/subscriptions', { endpoint: known.endpoint });
+  }
 }
 
 // Registers the worker that shows notifications on phones. Its address is the only script address this page makes.

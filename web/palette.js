@@ -1,12 +1,15 @@
-// Ctrl+K: finds a session by any word that was said in it, and offers what can be done here.
+// Ctrl+K: finds a session by any word that was said in it, a place in the open session, and what can be done here.
 
 import { clean, fill, h, icon } from './dom.js';
-import { ago, place } from './format.js';
+import { ago, place, when } from './format.js';
 import { sorted, titleOf } from './sessions.js';
-import { findSessions, store } from './store.js';
+import { findPlaces, findSessions, store } from './store.js';
 import { dialog } from './ui.js';
 
-export function openPalette(actions) {
+const SIGNS_OF = { user: 'edit', answer: 'spark', reasoning: 'spark', call: 'terminal' };
+
+// `jump(seq)` shows a place of the open session.
+export function openPalette(actions, jump) {
   if (document.querySelector('dialog.palette')) return;
   let [rows, chosen] = [[], 0];
   const list = h('ul.palette-list', { id: 'palette-list', role: 'listbox', 'aria-label': 'Results' });
@@ -26,6 +29,7 @@ export function openPalette(actions) {
     else if (event.key === 'Enter') { event.preventDefault(); run(chosen); }
   };
   const asRow = (row) => ({ sign: 'right', label: titleOf(row), note: `${place(clean(row.place ?? ''))} · ${row.updated_at ? ago(row.updated_at) : ''}`, run: () => { location.hash = `#/s/${encodeURIComponent(row.id)}`; } });
+  const asPlace = ({ seq, time, kind, excerpt }) => ({ sign: SIGNS_OF[kind], label: clean(excerpt), note: `here · ${when(time)}`, run: () => jump(seq) });
 
   let asked;
   const look = async () => {
@@ -34,9 +38,9 @@ export function openPalette(actions) {
     const offered = actions.filter((action) => action.label.toLowerCase().includes(words.toLowerCase()));
     if (!words) rows = [...offered.slice(0, 6), ...sorted(store.sessions.values()).slice(0, 20).map(asRow)];
     else {
-      const found = await findSessions(words).catch(() => []);
+      const [found, places] = await Promise.all([findSessions(words).catch(() => []), findPlaces(words).catch(() => [])]);
       if (asked !== mine) return;
-      rows = [...offered, ...found.map(asRow)];
+      rows = [...offered, ...places.map(asPlace), ...found.map(asRow)];
     }
     chosen = 0;
     draw();

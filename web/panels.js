@@ -6,14 +6,16 @@ import { diffView } from './diff.js';
 import { todoList } from './cards.js';
 import { agentTree } from './fleet.js';
 import { count, money, tokens, when } from './format.js';
-import { renderMarkdown } from './markdown.js';
+import { titleOf } from './sessions.js';
 import { loadAgents, loadCheckpoints, store } from './store.js';
 import { announce, complain, confirm, disclosure, toast } from './ui.js';
 
 export const PANEL_TABS = [['changes', 'Changes', 'diff'], ['tasks', 'Tasks', 'list'], ['agents', 'Agents', 'agents'], ['context', 'Context', 'spark'], ['cost', 'Cost', 'clock']];
 
 export class Panel {
-  constructor() {
+  // `run(line)` runs a command of the session.
+  constructor(run) {
+    this.run = run;
     this.tab = 'changes';
     this.body = h('div.panel-body', { id: 'panel-body', role: 'tabpanel', tabindex: 0 });
     this.tabs = h('div.tabs', { role: 'tablist', 'aria-label': 'About this session', onkeydown: (event) => this.key(event) });
@@ -51,8 +53,8 @@ export class Panel {
   }
 
   // Draws the tab again, if it is open and shows something that changed.
-  refresh(...tabs) {
-    if (!this.node.hidden && (!tabs.length || tabs.includes(this.tab))) this.draw();
+  refresh(tab, detail) {
+    if (!this.node.hidden && tab === this.tab) this.draw(detail);
   }
 
   async draw(detail) {
@@ -74,35 +76,47 @@ const DRAW = {
     const redo = points.some((point) => point.undone);
     return [
       h('div.row.tools', redo ? h('button', { onclick: () => restore(it, panel, 'redo') }, icon('redo'), 'Redo') : null),
+      points.length > 1 ? disclosure([icon('right'), h('span.title', 'The whole session')], () => turnChanges(it, panel, { number: 0, undone: true }), { kind: 'turn' }) : null,
       points.reverse().map((point, index) => disclosure(
         [icon('right'), h('span.title', { dir: 'auto' }, clean(point.prompt) || 'A command of yours'), point.undone ? h('span.tag', 'undone') : null, h('span.time', `${point.files} ${point.files === 1 ? 'file' : 'files'} · ${when(point.time)}`)],
         () => turnChanges(it, panel, point), { open: chosen ? chosen.number === point.number : index === 0, kind: 'turn' })),
     ];
   },
 
-  async tasks(it) {
+  async tasks(it, panel) {
     it.plan ??= (await get(inSession(it.id, 'plan')).catch(() => ({}))).plan;
     const goal = it.goal ? h('section', h('h3', 'Goal'), h('p', { dir: 'auto' }, clean(it.goal)), it.goalState ? h('span.tag', it.goalState) : null) : null;
-    const plan = it.plan ? h('section', h('h3', 'Plan'), it.plan.goal ? h('p.muted', { dir: 'auto' }, clean(it.plan.goal)) : null, todoList(it.plan.steps)) : null;
+    const plan = it.plan?.steps?.length ? planView(it.plan, panel) : null;
     const todos = it.todos?.length ? h('section', h('h3', 'Tasks'), todoList(it.todos)) : null;
     return goal || plan || todos ? [goal, plan, todos] : h('p.empty', 'No goal, plan or tasks.');
   },
 
-  async agents(it, panel) {
-    await loadAgents(it);
-    return it.agents?.length ? agentTree(it, () => panel.draw()) : h('p.empty', 'This session has no agents.');
+  async agents(it, panel, detail) {
+    // What is known is shown at once; a newer list draws it again.
+    if (detail !== 'known') loadAgents(it);
+    return it.agents?.length ? agentTree(it, () => loadAgents(it)) : h('p.empty', 'This session has no agents.');
   },
 
   async context(it) {
     const { report } = await get(inSession(it.id, 'context'));
-    return [gauge(it), renderMarkdown(h('div.prose.small'), report)];
+    return [gauge(it), spans(report)];
   },
 
   async cost(it) {
-    const groups = await Promise.all([['model', 'By model'], ['cause', 'By cause'], ['session', 'By session and agent']].map(async ([by, title]) => [title, (await get(`${inSession(it.id, 'cost')}?by=${by}`)).spent]));
-    return [gauge(it), groups.map(([title, spent]) => (spent.length ? h('section', h('h3', title), costs(spent, title)) : null))];
+    const groups = await Promise.all([['model', 'By model'], ['cause', 'By cause'], ['session', 'By session']].map(async ([by, title]) => [title, (await get(`${inSession(it.id, 'cost')}?by=${by}`)).spent]));
+    return [gauge(it), groups.map(([title, spent]) => (spent.length ? h('section', costs(spent, title)) : null))];
   },
 };
+
+// A plan, with what can be done to it while nothing runs.
+function planView(plan, panel) {
+  const isOpen = plan.steps.some((step) => step.status !== 'done');
+  const list = todoList(plan.steps);
+  const act = (label, sign, line) => h('button.quiet', { onclick: () => panel.run(line) }, icon(sign), label);
+  if (isOpen) plan.steps.forEach((step, index) => { if (step.status === 'open') list.children[index].append(iconButton('close', `Drop step ${index + 1}`, () => panel.run(`/plan drop ${index + 1}`))); });
+  return h('section', h('h3', 'Plan'), plan.goal ? h('p.muted', { dir: 'auto' }, clean(plan.goal)) : null, list,
+    h('div.row.tools', isOpen ? [act('Carry out', 'right', '/plan go'), act('Edit', 'edit', '/plan edit')] : null, act('Discard', 'trash', '/plan clear')));
+}
 
 function turnChanges(it, panel, point) {
   const box = h('div', h('p.muted', 'Loading…'));
@@ -138,11 +152,29 @@ function gauge(it) {
   return h('div.gauge-head', h('strong', `${tokens(used)} tokens`), window ? ` of ${tokens(window)} (${share} %)` : '', h('span.muted', ` · ${money(it.info?.totals?.cost_usd)} so far`));
 }
 
+// The spans of the next request: the lines of `/context show` as a table.
+const CONTEXT_ROW = /^ *\d+ +\d+ +(\d+) (.{9,}?) (cached| {6}) (.{9}) {2}(.*)$/;
+function spans(report) {
+  const lines = report.split('\n');
+  const rows = lines.map((line) => CONTEXT_ROW.exec(line)).filter(Boolean);
+  const most = Math.max(...rows.map(([, size]) => size), 1);
+  return [
+    rows.length ? figures('Next request', ['Tokens', 'Age', 'Cached', 'Price'], rows.map(([, size, age, cached, price, what]) => [what, size / most, tokens(Number(size)), age, cached && '✓', price])) : null,
+    h('p.hint', clean(lines.filter((line) => !CONTEXT_ROW.test(line) && !/^ *# /.test(line)).join('\n'))),
+  ];
+}
+
+// A table of rows: a name, the length of its bar, and the values.
+function figures(title, names, rows) {
+  return h('div.table', { tabindex: 0, role: 'region', 'aria-label': title }, h('table.context',
+    h('thead', h('tr', h('th', { scope: 'col' }, title), names.map((name) => h('th.align-right', { scope: 'col' }, name)))),
+    h('tbody', rows.map(([name, share, ...values]) => h('tr', h('td', { dir: 'auto' }, clean(name).slice(0, 80), h('span.bar', { style: { width: `${share * 100}%` } })), values.map((value) => h('td.align-right', String(value).trim())))))));
+}
+
 function costs(spent, title) {
   const most = Math.max(...spent.map((row) => row.cost_usd), 1e-9);
-  return h('div.table', { tabindex: 0, role: 'region', 'aria-label': title }, h('table.context',
-    h('thead', h('tr', ['', 'Calls', 'In', 'Cached', 'Out', 'Cost'].map((name) => h('th', { scope: 'col' }, name || h('span.sr', title))))),
-    h('tbody', spent.map(({ of, calls, usage, cost_usd: cost }) => h('tr',
-      h('td', { dir: 'auto' }, clean(of).slice(0, 80), h('span.bar', { style: { width: `${(cost / most) * 100}%` } })),
-      [calls, tokens(usage.input + usage.cache_read + usage.cache_write), tokens(usage.cache_read), tokens(usage.output), money(cost)].map((value) => h('td.align-right', String(value))))))));
+  return figures(title, ['Calls', 'In', 'Cached', 'Out', 'Cost'], spent.map(({ of, calls, usage, cost_usd: cost }) => {
+    const row = store.sessions.get(of);
+    return [row ? titleOf(row) : of, cost / most, calls, tokens(usage.input + usage.cache_read + usage.cache_write), tokens(usage.cache_read), tokens(usage.output), money(cost)];
+  }));
 }

@@ -33,7 +33,7 @@ export class SessionList {
         iconButton('fleet', 'Overview of all sessions', () => { location.hash = '#/fleet'; }), iconButton('gear', 'Settings', actions.settings)),
       h('div.list-tools', h('label.search-box', icon('search'), this.search, h('kbd', 'Ctrl K')),
         h('button.primary.new', { onclick: actions.create }, icon('plus'), h('span', 'New session'))),
-      this.list, this.empty);
+      this.empty, this.list);
   }
 
   typed() {
@@ -50,6 +50,7 @@ export class SessionList {
     const rows = this.found ?? sorted(store.sessions.values()).filter((row) => !row.parent);
     const current = store.conversation?.id;
     patch(this.list, rows, (row) => row.id, (row) => this.fillRow(h('li', h('a.session')), row, current), (node, row) => { this.fillRow(node, row, current); });
+    this.empty.hidden = rows.length;
     this.empty.textContent = rows.length ? '' : this.found ? 'Nothing found.' : 'No sessions yet. Start one.';
   }
 

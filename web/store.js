@@ -88,12 +88,15 @@ function takeLive(it, live) {
   it.status = live.status || it.status;
 }
 
+// Events of an agent that change its row.
+const AGENT_NEWS = new Set(['start', 'usage', 'final', 'failed', 'canceled', 'permission_request']);
+
 function after(it, event) {
   if (event.type === 'message') outbox.heard(event.message.id);
   if (event.type === 'queue') outbox.heard(...event.messages.map((one) => one.id), ...(event.steers ?? []).map((one) => one.id));
   if (['final', 'canceled', 'failed'].includes(event.type)) { refreshFacts(it); emit('finished', event); }
   if (event.type === 'permission_request' || event.type === 'question') emit('asked', { session: it.id, ask: event });
-  if (event.type === 'step_start' && event.title.startsWith('agent')) loadAgents(it);
+  if ((event.type === 'step_start' && event.title.startsWith('agent')) || (event.type === 'subagent' && AGENT_NEWS.has(event.event.type))) loadAgents(it);
   emit('conversation', event);
 }
 
@@ -104,6 +107,11 @@ export async function loadSessions() {
     store.sessions = new Map(sessions.map((row) => [row.id, { isUnread: before.get(row.id)?.isUnread, ...row }]));
     emit('sessions');
   } catch (error) { if (error instanceof Problem && error.status === 401) emit('login', error); }
+}
+
+// Finds a text in the open session.
+export async function findPlaces(words) {
+  return store.conversation ? (await get(`${inSession(store.conversation.id, 'search')}${query({ q: words })}`)).found : [];
 }
 
 export const findSessions = async (words) => (await get(`sessions${query({ q: words, limit: 30 })}`)).sessions;
@@ -206,12 +214,18 @@ function attachCheckpoints(it) {
   }
 }
 
+// Reads the agents again, one request at a time.
 export async function loadAgents(it) {
-  try {
-    it.agents = (await get(inSession(it.id, 'agents'))).agents;
-    it.changed.add('lanes');
-    if (it.agents.length) emit('conversation', { type: 'agents' });
-  } catch { it.agents ??= []; }
+  it.isStale = Boolean(it.isReading);
+  if (it.isReading) return;
+  it.isReading = true;
+  do {
+    it.isStale = false;
+    try { it.agents = (await get(inSession(it.id, 'agents'))).agents; } catch { it.agents ??= []; }
+  } while (it.isStale);
+  it.isReading = false;
+  it.changed.add('lanes');
+  emit('conversation', { type: 'agents' });
 }
 
 export const send = (message) => outbox.add(store.conversation.id, message);

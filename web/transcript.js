@@ -1,6 +1,7 @@
 // The conversation on the screen: a window of items that follows the end only while the reader is there.
 
 import { bdi, clean, fill, h, icon, iconButton, patch } from './dom.js';
+import { mark } from './sessions.js';
 import { callCard, output } from './cards.js';
 import { elapsed, moment, money, span, tokens, when } from './format.js';
 import { renderMarkdown } from './markdown.js';
@@ -26,6 +27,8 @@ export class Transcript {
     this.below = h('button.below', { hidden: true, onclick: () => this.toEnd() }, icon('down'), h('span', 'New below'));
     this.isFollowing = true;
     this.shown = WINDOW;
+    // The last item in the document; null for the end of the conversation.
+    this.last = null;
     this.draw = perFrame(() => this.drawNow());
     this.node.addEventListener('scroll', () => this.scrolled(), { passive: true });
     new ResizeObserver(() => this.follow()).observe(this.node);
@@ -40,6 +43,7 @@ export class Transcript {
     this.list.keyed?.clear();
     this.list.replaceChildren();
     this.shown = WINDOW;
+    this.last = null;
     this.isFollowing = true;
     this.drawNow();
     this.toEnd();
@@ -55,13 +59,23 @@ export class Transcript {
       it.hasOlder = true;
     }
     if (this.isFollowing && this.shown > ITEMS_MOST) this.shown = WINDOW;
-    const items = it.items.slice(-this.shown);
+    const end = this.end();
+    const items = it.items.slice(Math.max(0, end - this.shown), end);
+    this.pending.hidden = Boolean(this.last);
     const changed = it.changed;
     it.changed = new Set();
     patch(this.list, items, (item) => item.key, (item) => this.create(item), (node, item) => { if (changed.has(item.key) || (changed.has('lanes') && item.kind === 'call')) node.update?.(item); });
     this.drawTop(it);
     this.drawActivity(it);
     this.follow();
+  }
+
+  // Returns the number of items up to the last one in the document.
+  end() {
+    const { items } = this.conversation;
+    const end = this.last ? items.indexOf(this.last) + 1 : 0;
+    if (!end || end === items.length) this.last = null;
+    return end || items.length;
   }
 
   create(item) {
@@ -72,16 +86,16 @@ export class Transcript {
   }
 
   drawTop(it) {
-    const hidden = it.items.length - this.shown;
+    const hidden = this.end() - this.shown;
     if (hidden > 0 || it.hasOlder) {
       if (!this.top.firstChild) fill(this.top, h('button.quiet', { onclick: () => this.older() }, 'Show earlier messages'));
-    } else fill(this.top);
+    } else fill(this.top, it.items.length || it.isBusy ? null : empty(it));
   }
 
   // The line below the last item: what runs now, and for how long.
   drawActivity(it) {
     const last = it.items.at(-1);
-    const isShown = it.isBusy && !(last?.isLive && last.kind === 'text');
+    const isShown = it.isBusy && !this.last && !(last?.isLive && last.kind === 'text');
     this.activity.hidden = !isShown;
     if (!isShown) return;
     const running = it.items.findLast((item) => item.kind === 'call' && item.state === 'running');
@@ -107,13 +121,15 @@ export class Transcript {
 
   scrolled() {
     const { scrollTop, scrollHeight, clientHeight } = this.node;
-    const isAtEnd = scrollHeight - scrollTop - clientHeight < AT_END;
+    const left = scrollHeight - scrollTop - clientHeight;
+    const isAtEnd = left < AT_END && !this.last;
     // Layout may move the position by itself; only a reader who moves up stops following.
     if (isAtEnd) this.isFollowing = true;
     else if (scrollTop < (this.lastTop ?? 0) - 2) this.isFollowing = false;
     this.lastTop = scrollTop;
     this.below.hidden = isAtEnd || (this.isFollowing && !this.isHeld);
     if (scrollTop < 400 && !this.isFollowing && this.top.firstChild) this.older();
+    if (left < 400 && this.last && !this.isLoading) this.newer();
   }
 
   // Keeps the end in view, but never pushes the beginning of a reply out of it.
@@ -134,11 +150,21 @@ export class Transcript {
   }
 
   toEnd() {
+    if (!this.conversation) return;
     this.isFollowing = true;
     this.isHeld = false;
+    if (this.last) { this.last = null; this.shown = WINDOW; this.drawNow(); }
     this.node.scrollTop = this.node.scrollHeight;
     this.lastTop = this.node.scrollTop;
     this.below.hidden = true;
+  }
+
+  // Adds later items below the window, after a jump into the past.
+  newer() {
+    const { items } = this.conversation;
+    this.last = items[this.end() - 1 + STEP] ?? null;
+    this.shown += STEP;
+    this.drawNow();
   }
 
   // Adds earlier items above the window. What the reader looks at stays where it is.
@@ -147,7 +173,7 @@ export class Transcript {
     if (this.isLoading || !it) return;
     this.isLoading = true;
     try {
-      if (it.items.length - this.shown < STEP && it.hasOlder) {
+      if (this.end() - this.shown < STEP && it.hasOlder) {
         const before = it.items.length;
         await this.actions.older();
         if (this.conversation !== it) return;
@@ -156,7 +182,7 @@ export class Transcript {
       const anchor = this.list.firstElementChild;
       const from = anchor?.getBoundingClientRect().top ?? 0;
       this.isFollowing = false;
-      this.shown = Math.min(it.items.length, this.shown + STEP);
+      this.shown = Math.min(this.end(), this.shown + STEP);
       this.drawNow();
       if (anchor) this.node.scrollTop += anchor.getBoundingClientRect().top - from;
       this.lastTop = this.node.scrollTop;
@@ -170,13 +196,23 @@ export class Transcript {
     const at = it.items.findIndex((item) => item.seq >= seq);
     if (at < 0) return;
     this.isFollowing = false;
-    this.shown = Math.max(this.shown, it.items.length - at + 10);
+    // What is already in the document stays; otherwise the window moves there.
+    if (!this.list.keyed.has(it.items[at].key)) {
+      this.last = it.items[at + WINDOW / 2] ?? null;
+      this.shown = this.end() - Math.max(0, at - 10);
+    }
     this.drawNow();
     const node = this.list.keyed.get(it.items[at].key);
     node?.scrollIntoView({ block: isQuiet ? 'start' : 'center' });
     node?.classList.toggle('found', !isQuiet);
     this.lastTop = this.node.scrollTop;
   }
+}
+
+// A session in which nothing was said yet.
+function empty(it) {
+  const hints = [['/', 'commands'], ['@', 'files'], ['!', 'a shell command']];
+  return h('div.hello', mark(), h('h2', 'What shall we do?'), h('p.muted', h('bdi', clean(it.info?.place ?? ''))), h('p.row.center.muted', hints.map(([key, what]) => h('span', h('kbd', key), ' ', what))));
 }
 
 function userItem(item, actions) {
@@ -207,7 +243,7 @@ export function picture(image) {
 
 function replyItem(item) {
   const body = h('div.prose');
-  const node = h('article.item.reply', h('h2.sr', 'Windlass'), body);
+  const node = h('article.item.reply', { class: item.isAside ? 'aside' : '' }, h('h2.sr', 'Windlass'), body);
   node.update = (next) => {
     node.classList.toggle('live', Boolean(next.isLive));
     renderMarkdown(body, next.text);
@@ -245,7 +281,8 @@ function endItem(item, actions) {
   const { event, how, turn } = item;
   const facts = turn ? [turn.took >= 1000 ? span(turn.took) : '', turn.cost ? money(turn.cost) : '', turn.input ? `${tokens(turn.input + turn.output)} tokens` : ''].filter(Boolean) : [];
   const node = h(`article.item.end.${how}`);
-  if (how === 'failed') node.append(h('div.failure', { role: 'group', 'aria-label': 'Failure' }, icon('warn'), h('div', h('p', { dir: 'auto' }, clean(event.message)), event.hint ? h('p.hint', { dir: 'auto' }, clean(event.hint)) : null)));
+  if (event.reason === 'permission_denied') node.append(h('p.stopped', icon('hand'), h('span', { dir: 'auto' }, clean(event.message))));
+  else if (how === 'failed') node.append(h('div.failure', { role: 'group', 'aria-label': 'Failure' }, icon('warn'), h('div', h('p', { dir: 'auto' }, clean(event.message)), event.hint ? h('p.hint', { dir: 'auto' }, clean(event.hint)) : null)));
   if (how === 'canceled') node.append(h('p.stopped', icon('stop'), 'Stopped'));
   if (how === 'final' && !['end_turn', 'tool_use', undefined].includes(event.finish)) node.append(h('p.stopped', icon('warn'), `The turn ended early: ${String(event.finish).replaceAll('_', ' ')}`));
   node.changes = h('span.turn-changes');

@@ -12,6 +12,8 @@
     clippy::string_slice
 )]
 
+#[path = "build/shake.rs"]
+mod shake;
 #[path = "build/squeeze.rs"]
 mod squeeze;
 
@@ -152,25 +154,45 @@ impl Joined<'_> {
     }
 }
 
-/// Returns a vendored module in a scope of its own, of which only some names are visible.
+/// Returns what is used of a vendored module, in a scope of its own, of which only some names are visible.
 fn scoped(text: &str, names: &str) -> String {
     let Some((body, exports)) = text.rsplit_once("export{") else {
         panic!("a vendored module ends with its exports");
     };
     let exports = exports.lines().next().unwrap_or_default();
-    let is_used = |field: &String| names.contains(field.split(':').next().unwrap_or_default());
-    let fields: Vec<String> = renamed(exports).into_iter().filter(is_used).collect();
-    format!("const {names}=(()=>{{{body}return{{{}}}}})();", fields.join(","))
+    let wanted: Vec<&str> = names
+        .split([' ', ',', '{', '}'])
+        .filter(|name| !name.is_empty())
+        .collect();
+    let used: Vec<(&str, &str)> = renamed(exports)
+        .into_iter()
+        .filter(|(public, _)| wanted.contains(public))
+        .collect();
+    let roots: Vec<&str> = used.iter().map(|(_, own)| *own).collect();
+    let fields: Vec<String> = used
+        .iter()
+        .map(|(public, own)| format!("{public}:{own}"))
+        .collect();
+    // The first comment names the authors and their licence.
+    let notice = body.find("*/").map_or("", |end| body[..end + 2].trim());
+    format!(
+        "{notice}const {names}=(()=>{{{}return{{{}}}}})();",
+        shake::shake(body, &roots),
+        fields.join(",")
+    )
 }
 
-/// Turns `a as b, c}` into the fields `b: a` and `c`.
-fn renamed(list: &str) -> Vec<String> {
+/// Turns `a as b, c}` into pairs of the public and the own name.
+fn renamed(list: &str) -> Vec<(&str, &str)> {
     let list = list.trim_end_matches([';', '}', ' ']);
-    let field = |export: &str| match export.trim().split_once(" as ") {
-        Some((own, public)) => format!("{public}:{own}"),
-        None => export.trim().to_owned(),
-    };
-    list.split(',').map(field).collect()
+    list.split(',')
+        .map(str::trim)
+        .map(|export| {
+            export
+                .split_once(" as ")
+                .map_or((export, export), |(own, public)| (public, own))
+        })
+        .collect()
 }
 
 /// Returns the name that a line declares, if it is a declaration at the top level.

@@ -112,6 +112,7 @@ fn requests() -> Vec<&'static str> {
             Answer::Once => {"type": "once"},
             Answer::Session => {"type": "session"},
             Answer::Always => {"type": "always"},
+            Answer::AlwaysFor(vec!["bash(git *)".parse().expect("a rule")]) => {"type": "always_for", "data": ["bash(git *)"]},
             Answer::No => {"type": "no"},
             Answer::NoBecause("too much".into()) => {"type": "no_because", "data": "too much"},
         ]

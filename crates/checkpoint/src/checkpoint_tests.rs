@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use proptest::prelude::*;
 use tokio_util::sync::CancellationToken;
-use windlass_core::checkpoint::Changed;
+use windlass_core::checkpoint::{Changed, WHOLE_SESSION};
 use windlass_core::clock::SystemClock;
 use windlass_core::hook::{AdmittedCall, CallHook};
 use windlass_core::tool::{Category, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput};
@@ -338,6 +338,36 @@ fn named_files_and_commands_mix() {
     assert!(shown[0].diff.as_deref().unwrap().contains("-k\n"), "{shown:?}");
     tracker.0.rewind_to(1, Force::Never).unwrap();
     assert_eq!(case.state(), before);
+}
+
+/// WEB-1: the changes of a whole session have each file once, without what was taken back or undone.
+#[test]
+fn a_session_has_one_diff_per_file() {
+    let case = Case::new();
+    let tracker = case.tracker();
+    let root = case.root();
+    fs::write(root.join("kept"), "one\n").unwrap();
+    let write =
+        |name: &'static str, text: &'static str| move |root: &Path| fs::write(root.join(name), text).unwrap();
+    case.turn(&tracker, &[&write("kept", "two\n"), &write("gone", "x\n")]);
+    case.turn(
+        &tracker,
+        &[&write("kept", "three\n"), &|root: &Path| {
+            fs::remove_file(root.join("gone")).unwrap();
+        }],
+    );
+    let changes = |number| tracker.0.show_turn(number).unwrap();
+    let shown = changes(WHOLE_SESSION);
+    assert_eq!((shown.len(), &*shown[0].path), (1, "kept"));
+    let diff = shown[0].diff.as_deref().unwrap();
+    assert!(diff.contains("-one\n+three\n") && !diff.contains("two"), "{diff}");
+    tracker.0.rewind_to(2, Force::Never).unwrap();
+    let names: Vec<String> = changes(WHOLE_SESSION)
+        .into_iter()
+        .map(|change| change.path)
+        .collect();
+    assert_eq!(names, ["gone", "kept"]);
+    assert!(tracker.0.show_turn(9).is_err());
 }
 
 /// SES-11: everything not covered is reported (large files, ignored trees, pipes) and left as it is.

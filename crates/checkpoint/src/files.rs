@@ -9,7 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use windlass_core::checkpoint::{Checkpoint, CheckpointError, FileChange, Force, Restored};
+use windlass_core::checkpoint::{Checkpoint, CheckpointError, FileChange, Force, Restored, WHOLE_SESSION};
 use windlass_core::clock::Clock;
 use windlass_core::id::{CallId, MessageId};
 
@@ -505,13 +505,16 @@ impl Files {
 
     pub(super) fn show_turn(&self, number: u64) -> Result<Vec<FileChange>, CheckpointError> {
         let history = self.history().map_err(failed)?;
-        let Some(turn) = history.turns.get(&number) else {
-            let last = history.last();
-            return Err(CheckpointError::Unknown { number, last });
+        let changes = match (number, history.turns.get(&number)) {
+            (WHOLE_SESSION, _) => history.changes(),
+            (_, Some(turn)) => turn.changes(),
+            (_, None) => {
+                let last = history.last();
+                return Err(CheckpointError::Unknown { number, last });
+            }
         };
         let tree = self.tree(&mut self.lock()).map_err(failed)?;
         let contents = tree.packs.contents().map_err(failed)?;
-        let changes = turn.changes();
         Ok(changes
             .iter()
             .map(|change| shown(change, Some(&contents)))

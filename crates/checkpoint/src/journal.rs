@@ -251,6 +251,12 @@ impl History {
         }
     }
 
+    /// Returns each path that the turns changed together, once, without what was undone.
+    pub(super) fn changes(&self) -> Vec<Change> {
+        let turns = self.turns.values().filter(|turn| !turn.checkpoint.undone);
+        merge(turns.flat_map(|turn| turn.calls.iter().flatten())).0
+    }
+
     /// Returns the number of the last turn; 0 if there is none.
     pub(super) fn last(&self) -> u64 {
         self.turns.keys().next_back().copied().unwrap_or_default()

@@ -4,11 +4,15 @@
 
 #[cfg(test)]
 mod browser {
+    mod below;
     mod conversation;
     mod everybody;
+    mod fleet;
     mod hostile;
     mod links;
     mod long;
+    mod push;
     mod site;
     mod together;
+    mod work;
 }

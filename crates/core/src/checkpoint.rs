@@ -116,6 +116,9 @@ fn list(paths: &[String]) -> String {
     }
 }
 
+/// Number that stands for all checkpoints of a session together.
+pub const WHOLE_SESSION: u64 = 0;
+
 /// Checkpoints of one session.
 #[async_trait]
 pub trait Checkpoints: Send + Sync {
@@ -125,7 +128,8 @@ pub trait Checkpoints: Send + Sync {
     /// Fails if the stored checkpoints cannot be read.
     async fn list(&self) -> Result<Vec<Checkpoint>, CheckpointError>;
 
-    /// Returns the file changes made by the turn of a checkpoint.
+    /// Returns the file changes made by the turn of a checkpoint, or with [`WHOLE_SESSION`] by all turns together
+    /// that were not undone: each file once, from before the session to now.
     ///
     /// # Errors
     /// Fails if the checkpoint does not exist or cannot be read.

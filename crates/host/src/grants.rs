@@ -93,7 +93,8 @@ impl GrantStore for GrantFile {
 
 /// Formats a grant for display.
 pub fn grant_line(grant: &Grant) -> String {
-    let parts: Vec<&str> = grant.parts().collect();
+    let rules = grant.rules().iter().map(ToString::to_string);
+    let parts: Vec<String> = grant.parts().map(str::to_owned).chain(rules).collect();
     let reach: Vec<&str> = grant.reach().words().collect();
     let reach = match reach.as_slice() {
         [] => String::new(),

@@ -3,60 +3,98 @@
 /// Characters after which a slash starts a regular expression, not a division.
 const BEFORE_REGEX: &str = "(,=:[!&|?{};\n<>+-*%";
 
+/// A piece of a script.
+#[derive(Clone, Copy)]
+pub(crate) enum Token<'a> {
+    /// A name, a keyword or a number.
+    Word(&'a str),
+    /// A string, a template or a regular expression.
+    Quoted(&'a str),
+    /// White space or a comment.
+    Blank(&'a str),
+    /// A single character, or `?.`.
+    Other(&'a str),
+}
+
+impl<'a> Token<'a> {
+    pub(crate) fn text(self) -> &'a str {
+        match self {
+            Token::Word(text) | Token::Quoted(text) | Token::Blank(text) | Token::Other(text) => text,
+        }
+    }
+}
+
+/// Splits a script into its pieces; together they are the script.
+pub(crate) fn tokens(text: &str) -> impl Iterator<Item = Token<'_>> {
+    let (mut rest, mut last) = (text, "");
+    std::iter::from_fn(move || {
+        let token = first(rest, last)?;
+        rest = &rest[token.text().len()..];
+        if !matches!(token, Token::Blank(_)) {
+            last = token.text();
+        }
+        Some(token)
+    })
+}
+
+/// Returns the first piece of a text that follows the piece `last`.
+fn first<'a>(text: &'a str, last: &str) -> Option<Token<'a>> {
+    let letter = text.chars().next()?;
+    let length = |is_part: fn(char) -> bool| text.find(|letter| !is_part(letter)).unwrap_or(text.len());
+    let until = |end: &str| text.find(end).map(|place| place + end.len());
+    let before_regex = last == "return"
+        || last
+            .chars()
+            .next_back()
+            .is_none_or(|last| BEFORE_REGEX.contains(last));
+    Some(match letter {
+        '\'' | '"' => Token::Quoted(&text[..quoted(text, letter)]),
+        '`' => Token::Quoted(&text[..template(text)]),
+        '/' if text.starts_with("//") => Token::Blank(&text[..text.find('\n').unwrap_or(text.len())]),
+        '/' if text.starts_with("/*") => Token::Blank(&text[..until("*/").unwrap_or(text.len())]),
+        '/' if before_regex => Token::Quoted(&text[..regex(text)]),
+        letter if letter.is_whitespace() => Token::Blank(&text[..length(char::is_whitespace)]),
+        letter if joins(letter) => Token::Word(&text[..length(joins)]),
+        _ if text.starts_with("?.") => Token::Other(&text[..2]),
+        letter => Token::Other(&text[..letter.len_utf8()]),
+    })
+}
+
+/// Returns true for the characters of names and numbers.
+fn joins(letter: char) -> bool {
+    letter.is_alphanumeric() || "_$".contains(letter)
+}
+
 /// Shortens a script. Strings, templates and regular expressions stay as they are; a line break stays where it may
 /// end a statement.
 pub(crate) fn script(text: &str) -> String {
     let mut squeezed = Squeezed {
-        rest: text,
         out: String::with_capacity(text.len()),
         gap: "",
     };
-    while let Some(next) = squeezed.rest.chars().next() {
-        match next {
-            '\'' | '"' => squeezed.keep(quoted(squeezed.rest, next)),
-            '`' => squeezed.keep(template(squeezed.rest)),
-            '/' if squeezed.rest.starts_with("//") => {
-                squeezed.skip(squeezed.rest.find('\n').unwrap_or(squeezed.rest.len()));
-            }
-            '/' if squeezed.rest.starts_with("/*") => squeezed.skip(
-                squeezed
-                    .rest
-                    .find("*/")
-                    .map_or(squeezed.rest.len(), |end| end + 2),
-            ),
-            '/' if squeezed.before_regex() => squeezed.keep(regex(squeezed.rest)),
-            '\n' => squeezed.space("\n"),
-            next if next.is_whitespace() => squeezed.space(" "),
-            next => squeezed.keep(next.len_utf8()),
+    for token in tokens(text) {
+        match token {
+            Token::Blank(blank) if blank.starts_with('/') => {}
+            Token::Blank(blank) if blank.contains('\n') => squeezed.gap = "\n",
+            Token::Blank(_) if squeezed.gap.is_empty() => squeezed.gap = " ",
+            Token::Blank(_) => {}
+            solid => squeezed.keep(solid.text()),
         }
     }
     squeezed.out
 }
 
-struct Squeezed<'a> {
-    rest: &'a str,
+struct Squeezed {
     out: String,
-    /// White space since the last character: nothing, a space or a line break.
+    /// White space since the last piece: nothing, a space or a line break.
     gap: &'static str,
 }
 
-impl Squeezed<'_> {
-    fn skip(&mut self, length: usize) {
-        self.rest = &self.rest[length..];
-    }
-
-    fn space(&mut self, kind: &'static str) {
-        if self.gap != "\n" {
-            self.gap = kind;
-        }
-        self.skip(1);
-    }
-
-    fn keep(&mut self, length: usize) {
+impl Squeezed {
+    fn keep(&mut self, text: &str) {
         let last = self.out.chars().next_back();
-        let next = self.rest.chars().next();
+        let next = text.chars().next();
         if let (Some(last), Some(next)) = (last, next) {
-            let joins = |letter: char| letter.is_alphanumeric() || "_$".contains(letter);
             let needed = match self.gap {
                 "" => false,
                 " " => joins(last) && joins(next) || last == next && "+-".contains(next),
@@ -71,13 +109,7 @@ impl Squeezed<'_> {
         if next == Some('}') && last == Some(';') && !self.out.ends_with("));") {
             self.out.pop();
         }
-        self.out.push_str(&self.rest[..length]);
-        self.skip(length);
-    }
-
-    fn before_regex(&self) -> bool {
-        let last = self.out.trim_end().chars().next_back();
-        last.is_none_or(|last| BEFORE_REGEX.contains(last)) || self.out.ends_with("return")
+        self.out.push_str(text);
     }
 }
 

@@ -210,6 +210,7 @@ impl Client for RemoteBackend {
                 Answer::Once => json!({ "answer": "once" }),
                 Answer::Session => json!({ "answer": "session" }),
                 Answer::Always => json!({ "answer": "always" }),
+                Answer::AlwaysFor(rules) => json!({ "answer": "always", "rules": rules }),
                 Answer::No => json!({ "answer": "no" }),
                 Answer::NoBecause(note) => json!({ "answer": "no", "note": note }),
             },

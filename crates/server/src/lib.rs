@@ -32,7 +32,15 @@ mod queue;
 mod routes;
 mod sends;
 mod server;
+#[cfg(test)]
+#[path = "../build/shake.rs"]
+#[allow(clippy::string_slice)]
+mod shake;
 mod snapshot;
+#[cfg(test)]
+#[path = "../build/squeeze.rs"]
+#[allow(clippy::string_slice, dead_code)]
+mod squeeze;
 
 pub use self::access::ServerAccess;
 pub use self::app::{Files, ServerPorts};

@@ -8,6 +8,7 @@ mod insight;
 mod messages;
 mod openapi;
 mod plain;
+mod search;
 mod session;
 mod sessions;
 mod sign_in;
@@ -98,6 +99,7 @@ pub(crate) fn all() -> Vec<Route> {
         Route { method: Method::DELETE, path: "/api/sessions/{id}", needs: WRITE, help: "Delete a session", body: None, answer: None, query: NO_QUERY, status: "204", handler: || delete(sessions::delete) },
         Route { method: Method::GET, path: "/api/sessions/{id}/state", needs: READ, help: "Everything a client needs to show a session", body: None, answer: Some(schema::<crate::snapshot::Snapshot>), query: NO_QUERY, status: "200", handler: || get(session::state) },
         Route { method: Method::GET, path: "/api/sessions/{id}/entries", needs: READ, help: "Older entries, page by page", body: None, answer: Some(schema::<session::Entries>), query: &[("before", "Only entries before this number"), ("limit", "Number of entries, at most 1000")], status: "200", handler: || get(session::entries) },
+        Route { method: Method::GET, path: "/api/sessions/{id}/search", needs: READ, help: "Find text within a session", body: None, answer: Some(schema::<search::FoundPlaces>), query: &[("q", "Text to find, in any case"), ("limit", "Number of places, at most 200")], status: "200", handler: || get(search::search) },
         Route { method: Method::GET, path: "/api/sessions/{id}/events", needs: READ, help: "Events of one session (server-sent events)", body: None, answer: None, query: &[("after", "Number of the last event that is known"), ("epoch", "Run of the server that the number belongs to")], status: "200", handler: || get(events::one) },
         Route { method: Method::GET, path: "/api/events", needs: READ, help: "Changes of all sessions, and events of those named (server-sent events)", body: None, answer: None, query: &[("session", "Session to follow; may be repeated"), ("after", "Number of the last event that is known of the session before it"), ("epoch", "Run of the server that the numbers belong to")], status: "200", handler: || get(events::all) },
         Route { method: Method::POST, path: "/api/sessions/{id}/messages", needs: WRITE, help: "Send a message; a repeated id is accepted once", body: Some(schema::<messages::Message>), answer: Some(schema::<crate::sends::Sent>), query: NO_QUERY, status: "202", handler: || post(messages::send) },
@@ -108,7 +110,7 @@ pub(crate) fn all() -> Vec<Route> {
         Route { method: Method::GET, path: "/api/sessions/{id}/commands", needs: READ, help: "Slash commands, or completions of a line", body: None, answer: Some(schema::<messages::CommandList>), query: &[("complete", "Line to complete")], status: "200", handler: || get(messages::commands) },
         Route { method: Method::POST, path: "/api/sessions/{id}/commands", needs: APPROVE, help: "Run a slash command, which may change the mode and permissions", body: Some(schema::<messages::CommandBody>), answer: Some(schema::<messages::CommandAnswer>), query: NO_QUERY, status: "200", handler: || post(messages::command) },
         Route { method: Method::GET, path: "/api/sessions/{id}/checkpoints", needs: READ, help: "Checkpoints of file changes", body: None, answer: Some(schema::<changes::Checkpoints>), query: NO_QUERY, status: "200", handler: || get(changes::checkpoints) },
-        Route { method: Method::GET, path: "/api/sessions/{id}/changes/{number}", needs: READ, help: "File changes of one checkpoint, as diffs", body: None, answer: Some(schema::<changes::Changes>), query: NO_QUERY, status: "200", handler: || get(changes::changes) },
+        Route { method: Method::GET, path: "/api/sessions/{id}/changes/{number}", needs: READ, help: "File changes of one checkpoint, as diffs; with 0, of all turns together that were not undone", body: None, answer: Some(schema::<changes::Changes>), query: NO_QUERY, status: "200", handler: || get(changes::changes) },
         Route { method: Method::POST, path: "/api/sessions/{id}/undo", needs: WRITE, help: "Undo file changes", body: Some(schema::<changes::Back>), answer: Some(schema::<messages::CommandAnswer>), query: NO_QUERY, status: "200", handler: || post(changes::undo) },
         Route { method: Method::POST, path: "/api/sessions/{id}/redo", needs: WRITE, help: "Redo the last undo", body: Some(schema::<changes::Back>), answer: Some(schema::<messages::CommandAnswer>), query: NO_QUERY, status: "200", handler: || post(changes::redo) },
         Route { method: Method::GET, path: "/api/sessions/{id}/context", needs: READ, help: "Spans of the next request", body: None, answer: Some(schema::<insight::Context>), query: NO_QUERY, status: "200", handler: || get(insight::context) },

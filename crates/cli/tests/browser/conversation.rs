@@ -4,7 +4,7 @@ use serde_json::json;
 use windlass_sim::{Fault, Reply, When};
 use windlass_testkit::{Browser, key};
 
-use super::site::{Site, assert_no_errors, new_session, say};
+use super::site::{Site, assert_no_errors, new_session, say, wait_asked};
 
 /// WEB-1, UI-4: a link signs in once; a message streams an answer with formatted Markdown, and the session appears
 /// in the list with its title.
@@ -66,7 +66,7 @@ fn an_approval_is_answered_by_a_letter() {
     ]);
     let browser = site.converse();
     say(&browser, "make it");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     assert!(browser.text().contains("touch made && echo it-was-made"));
     browser.wait_until("the title asks for attention", "document.title.startsWith('(1)')");
     // Letters in the composer are text, and answer nothing.
@@ -91,7 +91,7 @@ fn a_refusal_carries_a_note() {
     ]);
     let browser = site.converse();
     say(&browser, "make it");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     browser.run("document.querySelector('.scroller').focus()");
     browser.press("t");
     browser.wait_until(

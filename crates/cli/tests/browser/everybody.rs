@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use windlass_sim::Reply;
 use windlass_testkit::{Browser, key};
 
-use super::site::{Site, assert_no_errors, say};
+use super::site::{Site, assert_no_errors, say, wait_asked};
 
 /// Returns the findings of axe-core, one line each.
 fn findings(browser: &Browser) -> Vec<String> {
@@ -36,8 +36,8 @@ fn set_scheme(browser: &Browser, scheme: &str) {
     browser.cdp("Emulation.setEmulatedMedia", features);
 }
 
-/// WEB-5: axe-core finds nothing, in both themes, with calls, a failed command, an answer, a request, the
-/// panel, the overview, the settings and the search.
+/// WEB-5: axe-core finds nothing, in both themes, with calls, a failed command, an answer, a request and
+/// its rule, an empty session, the panel, the overview, the settings and the search.
 #[test]
 fn axe_finds_nothing() {
     let site = Site::start_with(
@@ -59,10 +59,7 @@ fn axe_finds_nothing() {
         |workspace| drop(workspace.write("notes.txt", "first\n")),
     );
     let browser = site.converse();
-    say(&browser, "look");
-    browser.wait_until("the turn is over", "document.querySelector('.item.end.final')");
-    say(&browser, "make it");
-    browser.wait_for("Run this command?");
+    browser.wait_for("What shall we do?");
     let mut all = Vec::new();
     let mut check = |name: &str| {
         for scheme in ["light", "dark"] {
@@ -74,10 +71,21 @@ fn axe_finds_nothing() {
             );
         }
     };
+    check("empty session");
+    say(&browser, "look");
+    browser.wait_until("the turn is over", "document.querySelector('.item.end.final')");
+    say(&browser, "make it");
+    wait_asked(&browser);
     check("session");
+    browser.run("[...document.querySelectorAll('.ask .answers button')].find((one) => one.textContent.startsWith('Always')).click()");
+    browser.wait_until("its rule is shown", "document.querySelector('.lasting input')");
+    check("rule");
     browser.run("document.querySelector('.gauge').click()");
     browser.wait_until("the panel is open", "!document.querySelector('.panel').hidden");
-    check("panel");
+    check("context");
+    browser.run("document.getElementById('tab-cost').click()");
+    browser.wait_until("the cost is shown", "document.querySelector('.panel .context')");
+    check("cost");
     browser.run("document.querySelector('.panel [aria-label=\"Close the panel\"]').click()");
     browser.chord(key::CONTROL, "k");
     browser.wait_until("the search is open", "document.querySelector('dialog[open]')");
@@ -116,7 +124,7 @@ fn the_keyboard_is_enough() {
     );
     browser.press("make it");
     browser.press(key::ENTER);
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     for _ in 0..40 {
         if browser.run("return document.activeElement?.textContent.startsWith('Yes, once')") == true {
             break;
@@ -186,7 +194,7 @@ fn a_phone_shows_one_thing_at_a_time() {
     browser.click(".composer textarea");
     browser.press("make it");
     browser.click(".composer .send");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     assert_eq!(browser.run("return document.documentElement.scrollWidth <= 390 && [...document.querySelectorAll('.ask, .composer, .head')].every((one) => one.getBoundingClientRect().right <= 391)"), true);
     let small = browser.run("return [...document.querySelectorAll('.ask button, .composer button, .head .icon-button')].filter((one) => one.checkVisibility()).map((one) => [one.textContent || one.getAttribute('aria-label'), one.getBoundingClientRect().height]).filter(([, height]) => height < 44)");
     assert_eq!(small, json!([]));

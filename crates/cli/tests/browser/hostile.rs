@@ -61,9 +61,13 @@ fn a_hostile_transcript_stays_text() {
     let shown = shown.as_str().unwrap();
     assert!(!shown.contains('\u{1b}') && !shown.contains("[31m"), "{shown:?}");
     assert!(shown.contains("<b>bold</b>"), "{shown:?}");
-    // The page still answers quickly.
-    let time = browser.run_async("const done = arguments[0]; const start = performance.now(); requestAnimationFrame(() => setTimeout(() => done(performance.now() - start)))");
-    assert!(time.as_f64().unwrap() < 1_000.0, "a frame took {time} ms");
+    // The page still draws.
+    browser.run_async("requestAnimationFrame(() => setTimeout(arguments[0]))");
+    let length = browser.run("return document.querySelector('.output').textContent.length");
+    assert!(
+        length.as_u64().unwrap() <= 40_000,
+        "{length} of four million characters"
+    );
     assert_no_errors(&browser);
 }
 

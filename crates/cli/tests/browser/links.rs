@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_sim::{Fault, Reply, When};
 
-use super::site::{Site, assert_no_errors, say, set_offline};
+use super::site::{Site, assert_no_errors, say, set_offline, wait_asked};
 
 /// WEB-2: without a network the page says since when, keeps what is sent, and sends it once when the network is
 /// back; nothing is reloaded.
@@ -19,6 +19,11 @@ fn a_lost_network_loses_nothing() {
     browser.run("window.isSame = true");
     set_offline(&browser, true);
     browser.wait_for("Reconnecting since");
+    let first = browser.run("return document.querySelector('.banner .elapsed').textContent");
+    browser.wait_until(
+        "the time goes on",
+        &format!("document.querySelector('.banner .elapsed').textContent !== {first}"),
+    );
     say(&browser, "second");
     browser.wait_for("it will be sent by itself");
     assert_eq!(site.sim.count(), 1);
@@ -44,7 +49,7 @@ fn a_lost_network_loses_nothing() {
 #[test]
 fn a_frozen_tab_catches_up() {
     let site = Site::start([
-        Reply::call("bash", json!({ "command": "echo working" })).fault(Fault::new().delay_ms(800)),
+        Reply::call("bash", json!({ "command": "echo working" })).fault(Fault::new().delay_ms(3_000)),
         Reply::text("finished while frozen"),
     ]);
     let browser = site.converse();
@@ -114,10 +119,11 @@ fn a_request_survives_a_killed_server() {
     ]);
     let browser = site.converse();
     say(&browser, "make it");
-    browser.wait_for("Run this command?");
+    wait_asked(&browser);
     site.kill();
     site.start_again();
     browser.wait_for("Windlass was stopped while it waited");
+    wait_asked(&browser);
     assert!(!site.workspace.has("survived"));
     browser.run("document.querySelector('.ask button.primary').click()");
     browser.wait_until(
@@ -130,16 +136,27 @@ fn a_request_survives_a_killed_server() {
     );
 }
 
-/// WEB-2: a draft is kept per session, also when the page is loaded anew.
+/// WEB-2: a draft is kept per session, while another one is open and when the page is loaded anew.
 #[test]
 fn a_draft_is_kept() {
     let site = Site::start([Reply::text("unused").forever()]);
     let browser = site.converse();
     browser.click(".composer textarea");
     browser.press("half a thought");
+    let address = browser.run("return location.hash");
+    browser.click("button.new");
+    let field = "document.querySelector('.composer textarea')";
+    browser.wait_until(
+        "another session is open",
+        &format!("location.hash !== {address} && {field}.value === ''"),
+    );
+    browser.click(".composer textarea");
+    browser.press("another one");
+    browser.run(&format!("location.hash = {address}"));
+    browser.wait_until("it is back", &format!("{field}.value === 'half a thought'"));
     browser.run("location.reload()");
     browser.wait_until(
-        "it is back",
+        "it is still there",
         "document.querySelector('.composer textarea')?.value === 'half a thought'",
     );
 }

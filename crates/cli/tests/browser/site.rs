@@ -113,6 +113,16 @@ pub(super) fn say(browser: &Browser, text: &str) {
     browser.press(key::ENTER);
 }
 
+/// Waits for a request that can be answered: a card approves nothing before it was on the screen to its end.
+#[track_caller]
+pub(super) fn wait_asked(browser: &Browser) {
+    browser.wait_for("Run this command?");
+    browser.wait_until(
+        "it can be answered",
+        "document.querySelector('.ask button.primary:not(:disabled)')",
+    );
+}
+
 /// Cuts the browser off the network, or connects it again.
 pub(super) fn set_offline(browser: &Browser, is_offline: bool) {
     browser.cdp("Network.enable", json!({}));

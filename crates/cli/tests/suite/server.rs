@@ -604,6 +604,8 @@ fn bad_input_names_the_field() {
     let (_sim, _workspace, server) = served([], &[]);
     let session = server.session();
     let messages = format!("/api/sessions/{session}/messages");
+    let reply = format!("/api/sessions/{session}/replies/none");
+    let search = |query: &str| format!("/api/sessions/{session}/search?{query}");
     let cases = [
         ("POST", messages.as_str(), "{", 400, "body"),
         ("POST", &messages, "{\"text\": 1}", 400, "text"),
@@ -635,6 +637,22 @@ fn bad_input_names_the_field() {
         ("POST", "/api/sessions", "{\"colour\": 1}", 400, "colour"),
         ("GET", "/api/sessions?limit=0", "", 400, "limit"),
         ("GET", "/api/events?after=x", "", 400, "after"),
+        ("GET", &search("q=%20"), "", 400, "q"),
+        ("GET", &search("q=x&limit=0"), "", 400, "limit"),
+        (
+            "POST",
+            &reply,
+            "{\"answer\": \"always\", \"rules\": [\"bash(\"]}",
+            400,
+            "rules[0]",
+        ),
+        (
+            "POST",
+            &reply,
+            "{\"answer\": \"once\", \"rules\": [\"bash\"]}",
+            400,
+            "rules",
+        ),
     ];
     for (method, path, body, status, field) in cases {
         let answer = server.request(method, path, body);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use super::{Approver, Denial, Escalation, Proposal, Question, Subject};
+use super::{Approver, Denial, Escalation, Proposal, Question, Rule, Subject};
 use crate::id::CallId;
 use crate::tool::Category;
 
@@ -21,6 +21,8 @@ pub enum Answer {
     Session,
     /// Yes, and never ask about the same call again.
     Always,
+    /// Yes, and never ask again about calls whose parts these rules match, instead of the same parts only.
+    AlwaysFor(Vec<Rule>),
     /// No; the turn ends.
     No,
     /// No, and the model receives the reason; the turn continues.
@@ -51,7 +53,8 @@ impl Asker for Arc<dyn Asker> {
 }
 
 /// A lasting approval. It covers only what was shown: the same tool with the same definition, in the same
-/// folder, for parts that were all on the screen, with no more effect and no more access than was stated.
+/// folder, for parts that were all on the screen, with no more effect and no more access than was stated. Rules
+/// that the person wrote widen the parts, and nothing else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grant {
     tool: String,
@@ -62,6 +65,8 @@ pub struct Grant {
     #[serde(default, skip_serializing_if = "Escalation::is_none")]
     reach: Escalation,
     parts: BTreeSet<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    rules: Vec<Rule>,
 }
 
 impl Grant {
@@ -73,8 +78,17 @@ impl Grant {
             cwd: proposal.cwd.clone(),
             category: proposal.category,
             reach: proposal.escalation,
-            parts: parts(proposal),
+            parts: parts(proposal).into_iter().map(|(_, part)| part).collect(),
+            rules: Vec::new(),
         }
+    }
+
+    /// SAFE-6: widens the parts to those that these rules match. Rules of other tools are left out.
+    #[must_use]
+    pub fn widened(mut self, rules: Vec<Rule>) -> Self {
+        self.rules = rules;
+        self.rules.retain(|rule| rule.names(&self.tool));
+        self
     }
 
     /// Returns the tool it covers.
@@ -97,6 +111,16 @@ impl Grant {
         self.parts.iter().map(String::as_str)
     }
 
+    /// Returns the rules that a person wrote when giving it.
+    pub fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+
+    fn covers(&self, subject: Option<&Subject>, part: &str) -> bool {
+        let fits = |subject: &Subject| self.rules.iter().any(|rule| rule.fits(subject));
+        self.parts.contains(part) || subject.is_some_and(fits)
+    }
+
     fn is_about(&self, proposal: &Proposal) -> bool {
         self.tool == proposal.tool
             && self.definition == proposal.definition
@@ -114,23 +138,26 @@ pub fn granted<'a>(grants: impl Iterator<Item = &'a Grant> + Clone, proposal: &P
     let about = grants.filter(|grant| grant.is_about(proposal));
     parts(proposal)
         .iter()
-        .all(|part| about.clone().any(|grant| grant.parts.contains(part)))
+        .all(|(subject, part)| about.clone().any(|grant| grant.covers(*subject, part)))
 }
 
-/// Returns everything that was on the screen, so that a call with more than that needs a new approval.
-fn parts(proposal: &Proposal) -> BTreeSet<String> {
-    let mut parts: BTreeSet<String> = proposal
+/// Returns everything that was on the screen, so that a call with more than that needs a new approval; with the
+/// subject of the call, where it is one.
+fn parts(proposal: &Proposal) -> Vec<(Option<&Subject>, String)> {
+    let named = |subject: &Subject| match subject {
+        Subject::Command(text) | Subject::Spelling(text) => format!("command {text}"),
+        Subject::Path(text) => format!("path {text}"),
+        Subject::Host(text) | Subject::Reached(text) => format!("host {text}"),
+    };
+    let mut parts: Vec<(Option<&Subject>, String)> = proposal
         .parts()
-        .map(|subject| match subject {
-            Subject::Command(text) | Subject::Spelling(text) => format!("command {text}"),
-            Subject::Path(text) => format!("path {text}"),
-            Subject::Host(text) | Subject::Reached(text) => format!("host {text}"),
-        })
+        .map(|subject| (Some(subject), named(subject)))
         .collect();
     if parts.is_empty() {
-        parts.insert(format!("arguments {}", proposal.arguments));
+        parts.push((None, format!("arguments {}", proposal.arguments)));
     }
-    parts.extend(proposal.reasons.iter().map(|reason| format!("because {reason}")));
+    let reasons = proposal.reasons.iter();
+    parts.extend(reasons.map(|reason| (None, format!("because {reason}"))));
     parts
 }
 
@@ -163,8 +190,8 @@ impl<A: Asker> Granting<A> {
         }
     }
 
-    fn grant(&self, proposal: &Proposal) -> Grant {
-        let grant = Grant::of(proposal);
+    fn grant(&self, proposal: &Proposal, rules: Vec<Rule>) -> Grant {
+        let grant = Grant::of(proposal).widened(rules);
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         session.push(grant.clone());
         grant
@@ -188,14 +215,18 @@ impl<A: Asker> Approver for Granting<A> {
         match self.asker.ask(proposal).await {
             Answer::Once => Ok(()),
             // Only this time, whatever a front end offered.
-            Answer::Session | Answer::Always if proposal.blocked.is_some() => Ok(()),
+            Answer::Session | Answer::Always | Answer::AlwaysFor(_) if proposal.blocked.is_some() => Ok(()),
             Answer::Session => {
-                self.grant(proposal);
+                self.grant(proposal, Vec::new());
                 Ok(())
             }
+            // A grant that cannot be stored is still valid for this session.
             Answer::Always => {
-                // A grant that cannot be stored is still valid for this session.
-                let _ = self.always.add(&self.grant(proposal));
+                let _ = self.always.add(&self.grant(proposal, Vec::new()));
+                Ok(())
+            }
+            Answer::AlwaysFor(rules) => {
+                let _ = self.always.add(&self.grant(proposal, rules));
                 Ok(())
             }
             Answer::No => Err(Denial {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::permission::Blocked;
 
 fn proposal(commands: &[&str]) -> Proposal {
     Proposal {
@@ -106,6 +107,55 @@ fn a_call_without_parts_is_bound_to_its_arguments() {
     assert!(!granted([].iter(), &call(1)));
 }
 
+/// SAFE-6: rules that a person wrote widen the parts of a grant, and neither its effect, its access, its reasons nor its
+/// folder; they survive being stored.
+#[test]
+fn own_rules_widen_the_parts_only() {
+    let rules = |texts: &[&str]| {
+        texts
+            .iter()
+            .map(|text| text.parse().unwrap())
+            .collect::<Vec<Rule>>()
+    };
+    let grant = Grant::of(&proposal(&["git status"])).widened(rules(&["bash(git *)", "write_file(src/**)"]));
+    assert_eq!(
+        grant.rules(),
+        rules(&["bash(git *)"]),
+        "rules of other tools are left out"
+    );
+    let stored = serde_json::to_string(&grant).unwrap();
+    let grants = [serde_json::from_str::<Grant>(&stored).unwrap()];
+    let covered = |proposal: &Proposal| granted(grants.iter(), proposal);
+    assert!(covered(&proposal(&["git log"])));
+    assert!(!covered(&proposal(&["git log", "make"])), "one piece more");
+    let changes: [fn(&mut Proposal); 4] = [
+        |p| p.cwd = "/elsewhere".into(),
+        |p| p.reasons.push("it reaches the network".into()),
+        |p| p.tool = "other".into(),
+        |p| {
+            p.blocked = Some(Blocked {
+                refusal: String::new(),
+                is_undoable: false,
+            })
+        },
+    ];
+    for change in changes {
+        let mut other = proposal(&["git log"]);
+        change(&mut other);
+        assert!(!covered(&other), "{other:?}");
+    }
+    let small = [Grant::of(&Proposal {
+        category: Category::Read,
+        ..proposal(&["git status"])
+    })
+    .widened(rules(&["bash(git *)"]))];
+    assert!(
+        !granted(small.iter(), &proposal(&["git push"])),
+        "more effect than was shown"
+    );
+    assert!(serde_json::from_str::<Grant>(&stored.replace("bash(git *)", "bash(")).is_err());
+}
+
 #[derive(Default, Clone)]
 struct Memory(Arc<Mutex<Vec<Grant>>>);
 
@@ -137,6 +187,7 @@ async fn answers_last_as_long_as_they_say() {
         (Answer::Once, false, false),
         (Answer::Session, true, false),
         (Answer::Always, true, true),
+        (Answer::AlwaysFor(Vec::new()), true, true),
     ] {
         let store = Memory::default();
         let first = Granting::new(Always(answer.clone()), Box::new(store.clone()));

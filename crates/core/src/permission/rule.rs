@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Escalation, Proposal, Subject};
 
 /// Start of a pattern for hosts.
@@ -10,7 +12,8 @@ const DOMAIN: &str = "domain:";
 
 /// A pattern over calls, such as `bash(git *)`, `write_file(src/**)` or `fetch(domain:example.com)`. An
 /// allowing rule covers access beyond the sandbox only if it names it: `bash(npm *, network)`.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct Rule {
     tool: String,
     pattern: Option<String>,
@@ -73,6 +76,20 @@ impl FromStr for Rule {
     }
 }
 
+impl TryFrom<String> for Rule {
+    type Error = RuleError;
+
+    fn try_from(text: String) -> Result<Self, RuleError> {
+        text.parse()
+    }
+}
+
+impl From<Rule> for String {
+    fn from(rule: Rule) -> Self {
+        rule.to_string()
+    }
+}
+
 impl fmt::Display for Rule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.pattern {
@@ -99,6 +116,11 @@ fn split_reach(text: &str) -> (&str, Escalation) {
 }
 
 impl Rule {
+    /// Returns the name of the tool, or the pattern of names.
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
     /// Returns true if the rule covers a tool as a whole, whatever its arguments.
     pub fn is_for_all(&self) -> bool {
         self.pattern

@@ -5,6 +5,7 @@ use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::{Changed, Checkpoint, SessionId};
+use windlass_core::checkpoint::WHOLE_SESSION;
 
 use super::body::Body;
 use super::messages::CommandAnswer;
@@ -58,7 +59,7 @@ pub(crate) async fn changes(
         .parse()
         .map_err(|_| Problem::field("number", format!("`{number}` is not a number")))?;
     let known = app.ports.backend.checkpoints(&id).await?;
-    if !known.iter().any(|checkpoint| checkpoint.number == number) {
+    if number != WHOLE_SESSION && !known.iter().any(|checkpoint| checkpoint.number == number) {
         return Err(Problem::not_found(format!("there is no checkpoint {number}")));
     }
     let found = app.ports.backend.changes(&id, number).await?;

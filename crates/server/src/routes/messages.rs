@@ -7,9 +7,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use windlass_api::{
-    Answer, CallId, ClientError, CommandInfo, Follow, MessageId, OnBusy, Part, SessionId, Submission,
-    UserReply,
+    Answer, CallId, ClientError, CommandInfo, Event, Follow, MessageId, OnBusy, Part, SessionId, Submission,
+    UserReply, Waiting,
 };
+use windlass_core::permission::{Rule, RuleError, Subject};
 
 use super::body::{Body, Query};
 use crate::app::Shared;
@@ -18,6 +19,9 @@ use crate::problem::Problem;
 use crate::questions::{OpenQuestion, refuse, was_asked};
 use crate::queue::event;
 use crate::sends::Sent;
+
+/// Maximum number of rules in an answer.
+const MAX_RULES: usize = 32;
 
 /// A message.
 #[derive(Deserialize, JsonSchema)]
@@ -107,6 +111,10 @@ pub(crate) struct Reply {
     answer: Option<ReplyAnswer>,
     /// With `no`: a reason for the model, which then goes on.
     note: Option<String>,
+    /// With `always`: rules such as `bash(git *)` that say which calls of this tool are allowed from now on, instead
+    /// of exactly this one. Together they match every subject of the request.
+    #[serde(default)]
+    rules: Vec<String>,
     /// Answer to a question.
     text: Option<String>,
 }
@@ -127,6 +135,10 @@ pub(crate) enum ReplyAnswer {
 
 impl Reply {
     fn into_reply(self) -> Result<UserReply, Problem> {
+        let rules = rules(&self.rules)?;
+        if !rules.is_empty() && self.answer != Some(ReplyAnswer::Always) {
+            return Err(Problem::field("rules", "only with the answer `always`"));
+        }
         let note = self.note.filter(|note| !note.trim().is_empty());
         match (self.answer, note, self.text) {
             (Some(ReplyAnswer::No), Some(note), None) => Ok(UserReply::Permission(Answer::NoBecause(note))),
@@ -134,6 +146,7 @@ impl Reply {
             (Some(answer), None, None) => Ok(UserReply::Permission(match answer {
                 ReplyAnswer::Once => Answer::Once,
                 ReplyAnswer::Session => Answer::Session,
+                ReplyAnswer::Always if !rules.is_empty() => Answer::AlwaysFor(rules),
                 ReplyAnswer::Always => Answer::Always,
                 ReplyAnswer::No => Answer::No,
             })),
@@ -142,6 +155,38 @@ impl Reply {
             (Some(_), _, Some(_)) => Err(Problem::field("text", "either `answer` or `text`")),
             (None, None, None) => Err(Problem::field("answer", "`answer` or `text` is missing")),
         }
+    }
+}
+
+fn rules(texts: &[String]) -> Result<Vec<Rule>, Problem> {
+    if texts.len() > MAX_RULES {
+        return Err(Problem::field("rules", format!("at most {MAX_RULES} rules")));
+    }
+    let rule = |(place, text): (usize, &String)| {
+        text.parse()
+            .map_err(|error: RuleError| Problem::field(format!("rules[{place}]"), error.to_string()))
+    };
+    texts.iter().enumerate().map(rule).collect()
+}
+
+/// SAFE-6: checks that rules are about the tool that asks, and that they match what it asks for.
+fn check_rules(rules: &[Rule], question: &OpenQuestion) -> Result<(), Problem> {
+    let Event::Waiting(Waiting::PermissionRequest { tool, subjects, .. }) = &question.request else {
+        return Ok(());
+    };
+    if let Some(place) = rules.iter().position(|rule| rule.tool() != tool) {
+        let text = format!("this request is about `{tool}`: write `{tool}(PATTERN)`");
+        return Err(Problem::field(format!("rules[{place}]"), text));
+    }
+    let fits = |text: &String| {
+        let kinds = [Subject::Command, Subject::Path, Subject::Host];
+        kinds
+            .iter()
+            .any(|kind| rules.iter().any(|rule| rule.fits(&kind(text.clone()))))
+    };
+    match subjects.iter().find(|subject| !fits(subject)) {
+        Some(subject) => Err(Problem::field("rules", format!("no rule matches `{subject}`"))),
+        None => Ok(()),
     }
 }
 
@@ -169,6 +214,7 @@ pub(crate) async fn reply(
                     "this is a permission request: it needs an `answer`",
                 ));
             }
+            (UserReply::Permission(Answer::AlwaysFor(rules)), None) => check_rules(rules, question)?,
             _ => {}
         }
     }

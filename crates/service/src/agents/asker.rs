@@ -87,7 +87,7 @@ struct Answered {
 
 impl Answered {
     fn with(mut self, answer: &Answer) {
-        self.allowed = matches!(answer, Answer::Once | Answer::Session | Answer::Always);
+        self.allowed = !matches!(answer, Answer::No | Answer::NoBecause(_));
     }
 }
 
