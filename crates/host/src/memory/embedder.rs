@@ -42,7 +42,9 @@ impl LocalModel {
     pub(super) fn new(path: PathBuf, problems: &Problems) -> Self {
         let mut start = Vec::new();
         if path.is_file()
-            && std::fs::File::open(&path).and_then(|file| file.take(8).read_to_end(&mut start)).is_ok()
+            && std::fs::File::open(&path)
+                .and_then(|file| file.take(8).read_to_end(&mut start))
+                .is_ok()
             && let Err(error) = MiniLm::check_start(&start)
         {
             report(problems, &in_file(&path, error));
