@@ -4,6 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use crate::compress::Booker;
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,7 +23,6 @@ use windlass_core::provider::Provider;
 use windlass_core::tokens::Gauge;
 use windlass_core::tool::{ToolSet, erase};
 use windlass_providers::tokens::counter_for;
-use windlass_service::Booker;
 use windlass_tools::{BackgroundJobs, TodoList};
 
 use windlass_config::settings::{ContextSettings, Settings};

@@ -10,6 +10,7 @@ mod autonomy;
 pub mod backoff;
 pub mod command_files;
 pub mod compat;
+pub mod compress;
 pub mod connect;
 pub mod context_parts;
 pub mod extension;

@@ -17,9 +17,9 @@ use windlass_core::run::Config;
 use windlass_core::tool::{AnyTool, Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    CompressionLimits, Defined, EnvFacts, ExtensionCommand, ExtensionReply, Extensions, Goals, Granted,
-    ModelSwitch, NotReady, OutputCompressor, Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles,
-    ToolInfo, TurnPlan, TurnStart, UserCommand,
+    Defined, EnvFacts, ExtensionCommand, ExtensionReply, Extensions, Goals, Granted, ModelSwitch, NotReady,
+    Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart,
+    UserCommand,
 };
 
 use windlass_sandbox::Workspace;
@@ -27,6 +27,7 @@ use windlass_sandbox::Workspace;
 use crate::agent_role::{AgentRole, allowed_tools};
 use crate::autonomy;
 use crate::command_files::CommandFiles;
+use crate::compress::{CompressionLimits, OutputCompressor};
 use crate::context_parts::ContextParts;
 use crate::extension::{ExtensionHost, ExtensionSet, TurnCalls};
 use crate::factory::{SessionSpec, SessionTools, SharedMode, policy, session_tools};
@@ -42,6 +43,7 @@ use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use crate::watch::Watch;
 use windlass_config::environment;
+use windlass_config::folders::Folders;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 
@@ -102,6 +104,28 @@ impl Reading {
     }
 }
 
+/// Reads the instructions of a session. Existing ones are named in a notice, and so are truncated ones.
+fn read_instructions(
+    folders: &Folders,
+    spec: &SessionSpec,
+    workspace: &Workspace,
+    catalog: &mut ToolCatalog,
+) -> Result<Instructions, Problem> {
+    let instructions = Instructions::sharing(folders, &spec.cwd, &workspace.files())
+        .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", spec.cwd.display())))?;
+    let mut instructions = match &spec.agent {
+        Some(_) => instructions.of_agent(),
+        None => instructions,
+    };
+    let (_, cut) = instructions.refresh();
+    let names = instructions.names();
+    if spec.interactive && spec.agent.is_none() && !names.is_empty() {
+        catalog.notify(vec![format!("instructions read: {}", names.join(", "))]);
+    }
+    catalog.notify(cut);
+    Ok(instructions)
+}
+
 impl LocalEnv {
     /// Assembles the parts of a session.
     pub fn new(settings: &Arc<Settings>, models: Models, spec: &SessionSpec) -> Result<Self, Problem> {
@@ -113,24 +137,11 @@ impl LocalEnv {
             context,
         } = session_tools(settings, spec)?;
         let folders = environment::folders()?;
-        let instructions = Instructions::sharing(&folders, &spec.cwd, &workspace.files());
-        let instructions = instructions
-            .map_err(|error| Problem::new(ProblemKind::Failed, format!("{}: {error}", spec.cwd.display())))?;
-        let mut instructions = match &spec.agent {
-            Some(_) => instructions.of_agent(),
-            None => instructions,
-        };
-        // Existing instructions are not news; truncated ones are.
-        let (_, cut) = instructions.refresh();
+        let instructions = read_instructions(&folders, spec, &workspace, &mut catalog)?;
         let system = match &spec.agent {
             Some(agent) => format!("{AGENT_PROMPT}\n\n{}", agent.kind.prompt),
             None => system_prompt(settings, spec.require_done),
         };
-        let names = instructions.names();
-        if spec.interactive && spec.agent.is_none() && !names.is_empty() {
-            catalog.notify(vec![format!("instructions read: {}", names.join(", "))]);
-        }
-        catalog.notify(cut);
         let mut again = SettingsReload::new(
             spec.given.clone(),
             folders.clone(),

@@ -13,7 +13,6 @@
 mod actor;
 mod agents;
 mod commands;
-mod compress;
 pub mod context_report;
 mod dormant;
 mod environment;
@@ -57,7 +56,6 @@ pub use self::agents::{
     AgentCatalog, AgentModel, AgentTools, AgentType, MAX_TURNS, agent_line, agent_lines, goal_lines,
 };
 use self::commands::Then;
-pub use self::compress::{Booker, CompressionLimits, OutputCompressor};
 use self::dormant::Dormant;
 pub use self::environment::{
     AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EffortSwitch, EnvFacts,

@@ -10,9 +10,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
-use windlass_api::{Message, Role, SessionId, Usage};
 use windlass_core::clock::Clock;
 use windlass_core::hook::{AdmittedCall, CallHook, Hook};
+use windlass_core::id::SessionId;
+use windlass_core::message::{Message, Role};
+use windlass_core::model::Usage;
 use windlass_core::provider::{Prefix, Provider, Request, ToolChoice};
 use windlass_core::tool::{Outputs, TOOL_OUTPUT, ToolContext, ToolError, ToolOutput};
 
