@@ -2,7 +2,7 @@
 
 import { clean, fill, h, icon, patch } from './dom.js';
 import { fileDiff } from './diff.js';
-import { elapsed } from './format.js';
+import { elapsed, sentence } from './format.js';
 
 // Time without another key after which a letter is an answer. Words typed by mistake approve nothing.
 const HOLD = 250;
@@ -138,11 +138,6 @@ function questionCard(ask, send) {
     h('form.tell', { onsubmit: (event) => { event.preventDefault(); if (input.value.trim()) send({ text: input.value.trim() }, node); } }, input, h('button.primary', { type: 'submit' }, 'Answer')));
   node.press = (letter) => { const option = ask.options[Number(letter) - 1]; if (option) send({ text: option }, node); };
   return node;
-}
-
-function sentence(text) {
-  const whole = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?:]$/.test(whole) ? whole : `${whole}.`;
 }
 
 // Describes a request in one line, for notifications and the status line.
