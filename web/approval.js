@@ -2,7 +2,7 @@
 
 import { clean, fill, h, icon, patch } from './dom.js';
 import { fileDiff } from './diff.js';
-import { elapsed } from './format.js';
+import { elapsed, sentence } from './format.js';
 
 // Time without another key after which a letter is an answer. Words typed by mistake approve nothing.
 const HOLD = 250;
@@ -106,8 +106,8 @@ function permissionCard(ask, conversation, send) {
   const reset = () => { fill(row, [...buttons.values()]); node.refresh(); buttons.get('once').focus(); };
   const confirmLasting = (name) => {
     const scope = name === 'always' ? 'Never ask again in this folder about' : 'Do not ask again in this session about';
-    // A rule of one's own may say more than this call; unchanged, it is exactly this one.
-    const first = name === 'always' && ask.subjects.length <= MOST_RULES ? ask.subjects.filter((subject) => !/[\n\r]/.test(subject)).map((subject) => `${ask.tool}(${subject})`) : [];
+    // A rule of one's own may say more than this call; unchanged, it is exactly this one. What has unseen characters is not offered.
+    const first = name === 'always' && ask.subjects.length <= MOST_RULES ? ask.subjects.filter((subject) => clean(subject) === subject && !subject.includes('\n')).map((subject) => `${ask.tool}(${subject})`) : [];
     const rules = first.length === ask.subjects.length ? first.map((value) => h('input.wide', { type: 'text', value, 'aria-label': 'Rule', spellcheck: 'false', autocomplete: 'off' })) : [];
     const yes = h('button.primary', { type: 'submit' }, 'Yes, do not ask again');
     fill(row, h('form.lasting', { onsubmit: (event) => {
@@ -138,11 +138,6 @@ function questionCard(ask, send) {
     h('form.tell', { onsubmit: (event) => { event.preventDefault(); if (input.value.trim()) send({ text: input.value.trim() }, node); } }, input, h('button.primary', { type: 'submit' }, 'Answer')));
   node.press = (letter) => { const option = ask.options[Number(letter) - 1]; if (option) send({ text: option }, node); };
   return node;
-}
-
-function sentence(text) {
-  const whole = text.charAt(0).toUpperCase() + text.slice(1);
-  return /[.!?:]$/.test(whole) ? whole : `${whole}.`;
 }
 
 // Describes a request in one line, for notifications and the status line.

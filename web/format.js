@@ -58,3 +58,9 @@ export function place(path) {
 export function plural(value, one, many = `${one}s`) {
   return `${count(value)} ${value === 1 ? one : many}`;
 }
+
+// Makes a sentence of a clause.
+export function sentence(text) {
+  const whole = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?:]$/.test(whole) ? whole : `${whole}.`;
+}

@@ -2,6 +2,7 @@
 
 import { post } from './api.js';
 import { clean, fill, h } from './dom.js';
+import { sentence } from './format.js';
 import { mark } from './sessions.js';
 
 // Uses the token in the address, if there is one, and removes it from the address at once.
@@ -22,7 +23,7 @@ export function showLogin(node, error) {
   const { detail = 'You are not signed in on this browser.', fix = 'windlass token link' } = error?.body ?? {};
   const input = h('input.wide', { type: 'url', 'aria-label': 'Sign-in link', placeholder: 'http://127.0.0.1:…/#t=…', autocomplete: 'off' });
   const note = h('p.hint', { role: 'status' });
-  fill(node, h('main.login', h('div.login-card', mark(), h('h1', 'Sign in to Windlass'), h('p', clean(detail)),
+  fill(node, h('main.login', h('div.login-card', mark(), h('h1', 'Sign in to Windlass'), h('p', sentence(clean(detail))),
     h('p.muted', 'Windlass prints a sign-in link where it runs. It works once, for ten minutes. For a new one, run there:'), h('pre.command', clean(fix)),
     h('form', { onsubmit: async (event) => {
       event.preventDefault();

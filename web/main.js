@@ -5,7 +5,7 @@ import { Asks, askLine } from './approval.js';
 import { Composer } from './composer.js';
 import { clean, fill, h, icon } from './dom.js';
 import { drawFleet } from './fleet.js';
-import { elapsed, when } from './format.js';
+import { elapsed, sentence, when } from './format.js';
 import { Head } from './head.js';
 import { showLogin, useLink } from './login.js';
 import { drawBadge, notify, startWorker } from './notify.js';
@@ -138,7 +138,8 @@ const draw = perFrame(() => {
 
 function showProblem(problem) {
   head.title.textContent = problem.status === 404 ? 'No such session' : 'This session cannot be shown';
-  fill(transcript.list, h('p.empty', problem.message));
+  fill(head.under);
+  fill(transcript.list, h('p.empty', sentence(problem.message)));
 }
 
 // Elapsed times move once a second, and only while something runs.
@@ -253,7 +254,7 @@ function listen() {
   on('refused', ({ send, problem }) => { if (!composer.input.value) composer.put(send.text); complain(problem); });
   on('link', () => {
     banner.hidden = !store.lostAt;
-    if (store.lostAt) { fill(banner, h('span.pulse'), `Reconnecting since ${when(store.lostAt)} `, h('span.elapsed', { 'data-since': store.lostAt }, elapsed(Date.now() - store.lostAt)), h('span.muted', ' Nothing is lost; what you send is kept.')); announce('Connection lost, reconnecting'); } else announce('Connected again');
+    if (store.lostAt) { fill(banner, h('span.pulse'), `Reconnecting since ${when(store.lostAt)} · `, h('span.elapsed', { 'data-since': store.lostAt }, elapsed(Date.now() - store.lostAt)), h('span.muted', ' Nothing is lost; what you send is kept.')); announce('Connection lost, reconnecting'); } else announce('Connected again');
     tick();
   });
   on('login', (error) => { disconnect(); showLogin(root, error); });

@@ -76,7 +76,7 @@ const DRAW = {
     const redo = points.some((point) => point.undone);
     return [
       h('div.row.tools', redo ? h('button', { onclick: () => restore(it, panel, 'redo') }, icon('redo'), 'Redo') : null),
-      points.length > 1 ? disclosure([icon('right'), h('span.title', 'The whole session')], () => turnChanges(it, panel, { number: 0, undone: true }), { kind: 'turn' }) : null,
+      points.length > 1 ? disclosure([icon('right'), h('span.title', 'The whole session')], () => turnChanges(it, panel, { number: 0 }), { kind: 'turn' }) : null,
       points.reverse().map((point, index) => disclosure(
         [icon('right'), h('span.title', { dir: 'auto' }, clean(point.prompt) || 'A command of yours'), point.undone ? h('span.tag', 'undone') : null, h('span.time', `${point.files} ${point.files === 1 ? 'file' : 'files'} · ${when(point.time)}`)],
         () => turnChanges(it, panel, point), { open: chosen ? chosen.number === point.number : index === 0, kind: 'turn' })),
@@ -121,7 +121,7 @@ function planView(plan, panel) {
 function turnChanges(it, panel, point) {
   const box = h('div', h('p.muted', 'Loading…'));
   get(inSession(it.id, `changes/${point.number}`)).then(({ changes }) => {
-    fill(box, point.undone ? null : h('div.row.tools', h('button', { onclick: () => undo(it, panel, point, changes) }, icon('undo'), 'Undo from here')), diffView(changes));
+    fill(box, point.undone || !point.number ? null : h('div.row.tools', h('button', { onclick: () => undo(it, panel, point, changes) }, icon('undo'), 'Undo from here')), diffView(changes));
   }, (error) => fill(box, h('p.muted', error.message)));
   return box;
 }

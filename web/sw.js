@@ -1,7 +1,7 @@
 // The service worker: shows notifications that arrive while no page is open, and opens the page at what they tell of.
 // It caches no file, so the page is always the one of the running server.
 
-const TEXTS = { asks: 'Needs your answer', finished: 'Has finished', failed: 'Failed', cost: 'Reached its cost limit' };
+const TEXTS = { asks: 'Needs your answer', finished: 'Has finished', failed: 'Failed' };
 
 self.addEventListener('install', () => self.skipWaiting());
 self.addEventListener('activate', (event) => event.waitUntil(self.clients.claim()));

@@ -2,7 +2,7 @@
 //!
 //! The modules in `web/` run in a browser as they are. Joining saves a page thirty requests and a third of its
 //! size, and needs no tool but this file: the modules follow each other in the order of their imports, without
-//! comments and spaces.
+//! comments, spaces, and the parts of vendored modules that nothing reaches.
 
 // A build script talks to cargo by printing, and has nobody to return an error to. Its input is ours.
 #![allow(

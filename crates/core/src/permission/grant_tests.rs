@@ -136,7 +136,7 @@ fn own_rules_widen_the_parts_only() {
             p.blocked = Some(Blocked {
                 refusal: String::new(),
                 is_undoable: false,
-            })
+            });
         },
     ];
     for change in changes {
