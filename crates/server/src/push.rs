@@ -66,7 +66,7 @@ pub(crate) struct PushSubscription {
     pub(crate) endpoint: String,
     /// Time at which the browser gives it up, in milliseconds since 1970.
     #[serde(default)]
-    pub(crate) expiration_time: Option<f64>,
+    pub(crate) expiration_time: Option<u64>,
     /// Keys of the browser.
     pub(crate) keys: PushKeys,
 }
@@ -88,7 +88,9 @@ struct Stored {
     /// Credential of the browser.
     credential: String,
     user: String,
-    created_at: Timestamp,
+    /// Time at which the browser gives it up.
+    #[serde(default)]
+    expires_at: Option<Timestamp>,
 }
 
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -245,7 +247,7 @@ impl Push {
             keys: given.keys,
             credential: who.id.clone(),
             user: user_of(who),
-            created_at: self.clock.now(),
+            expires_at: given.expiration_time.map(Timestamp),
         };
         let changed = self.ports.file.change(&mut |text| {
             let mut state = parsed(text.as_deref());
@@ -301,8 +303,11 @@ impl Push {
         }
     }
 
-    /// Returns true if the browser may still read sessions.
+    /// Returns true if the subscription is valid, and the browser may still read sessions.
     async fn may_read(&self, stored: &Stored) -> bool {
+        if stored.expires_at.is_some_and(|until| self.clock.now() >= until) {
+            return false;
+        }
         if let Some(name) = stored.credential.strip_prefix("proxy:") {
             let proxy = self.proxy.as_ref();
             return proxy.is_some_and(|proxy| proxy.allows(name, Scope::Read));
