@@ -90,6 +90,44 @@ def test_refusals(client, server):
         ask(wrong, "hi")
 
 
+def test_responses(client):
+    """SRV-5: a turn as a response, whole and streamed; the next response continues it."""
+    first = client.responses.create(model="windlass", input="list the files here")
+    assert first.status == "completed" and "notes.txt" in first.output_text
+    assert first.usage.total_tokens == first.usage.input_tokens + first.usage.output_tokens > 0
+    content = [{"type": "input_text", "text": "list the files here"}]
+    second = client.responses.create(
+        model="windlass",
+        input=[{"role": "user", "content": content}],
+        previous_response_id=first.id,
+    )
+    assert second.previous_response_id == first.id
+    assert second.id.rsplit("_", 1)[0] == first.id.rsplit("_", 1)[0]
+
+
+def test_responses_stream(client):
+    """SRV-5: the client's own helper puts a stream together and checks the order of its events."""
+    with client.responses.stream(model="windlass", input="list the files here") as stream:
+        events = list(stream)
+        final = stream.get_final_response()
+    text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
+    assert "notes.txt" in text and text == final.output_text
+    assert events[0].type == "response.created" and events[-1].type == "response.completed"
+    assert [event.sequence_number for event in events if hasattr(event, "sequence_number")] == list(
+        range(len(events))
+    )
+
+
+def test_responses_refusals(client):
+    """SRV-5: unsupported fields of a response are named; an unknown response is refused."""
+    with pytest.raises(openai.BadRequestError) as refused:
+        client.responses.create(model="windlass", input="hi", tools=[{"type": "web_search"}])
+    assert refused.value.param == "tools"
+    with pytest.raises(openai.APIStatusError) as refused:
+        client.responses.create(model="windlass", input="hi", previous_response_id="resp_x")
+    assert refused.value.status_code in (400, 404)
+
+
 SCRIPT = """
 import OpenAI from "openai";
 const client = new OpenAI({ baseURL: process.argv[2] + "/v1", apiKey: process.argv[3], maxRetries: 0 });
@@ -99,9 +137,15 @@ let text = "";
 for await (const chunk of await client.chat.completions.create({ model: "windlass", messages, stream: true })) {
   text += chunk.choices[0]?.delta?.content ?? "";
 }
+const response = await client.responses.create({ model: "windlass", input: "list the files here" });
+let streamed = "";
+const events = await client.responses.create({ model: "windlass", input: "list the files here", previous_response_id: response.id, stream: true });
+for await (const event of events) {
+  if (event.type === "response.output_text.delta") streamed += event.delta;
+}
 const models = [];
 for await (const model of client.models.list()) models.push(model.id);
-console.log(JSON.stringify({ whole: whole.choices[0].message.content, text, models }));
+console.log(JSON.stringify({ whole: whole.choices[0].message.content, text, models, response: response.output_text, streamed }));
 """
 
 
@@ -120,4 +164,5 @@ def test_npm_client(server):
     assert ran.returncode == 0, ran.stderr
     said = json.loads(ran.stdout)
     assert "notes.txt" in said["whole"] and "notes.txt" in said["text"]
+    assert "notes.txt" in said["response"] and "notes.txt" in said["streamed"]
     assert said["models"] == ["windlass"]

@@ -19,6 +19,9 @@ const WITHOUT_JSON: &[&str] = &[
     "ApprovalChoice",
     "Cleaning",
     "Pressed",
+    "Approvers",
+    "HeldMessages",
+    "SenderMessage",
 ];
 
 /// Checks examples of a type: each serializes to this JSON, and is the same after a round trip.
@@ -199,6 +202,32 @@ fn replies() -> Vec<&'static str> {
                 "effort": "low",
                 "surroundings": {"branch": null, "instructions": []}, "is_busy": true, "queue": [(message_json())], "goal": "g", "subgoal": null
             },
+        ]
+        ContextReport: [
+            ContextReport { model: "m".into(), window: 1000, tokens: 2, bytes: 5, ..ContextReport::default() } => {
+                "model": "m", "window": 1000, "used_tokens": 0, "bytes": 5, "tokens": 2, "cost_usd": null, "spans": [],
+                "notices": []
+            },
+        ]
+        ContextSpan: [
+            ContextSpan {
+                origin: SpanOrigin::Message,
+                role: Some(Role::User),
+                message: Some("m1".into()),
+                what: "you hi".into(),
+                bytes: 5,
+                tokens: 2,
+                age_ms: Some(7),
+                is_cached: true,
+                cost_usd: None,
+            } => {
+                "origin": "message", "role": "user", "message": "m1", "what": "you hi", "bytes": 5, "tokens": 2,
+                "age_ms": 7, "is_cached": true, "cost_usd": null
+            },
+        ]
+        SpanOrigin: [
+            SpanOrigin::Options => "options", SpanOrigin::System => "system", SpanOrigin::Tools => "tools",
+            SpanOrigin::Message => "message", SpanOrigin::Frame => "frame",
         ]
         FolderFacts: [FolderFacts { branch: Some("main".into()), instructions: vec!["AGENTS.md".into()] } =>
             {"branch": "main", "instructions": ["AGENTS.md"]}]

@@ -26,8 +26,10 @@ mod approval;
 mod channel;
 mod command;
 mod connection;
+mod context;
 mod goal;
 mod record;
+mod senders;
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -45,8 +47,10 @@ pub use self::command::{
     own_call, typed_command,
 };
 pub use self::connection::{Connections, Offer};
+pub use self::context::{ContextReport, ContextSpan, SpanOrigin};
 pub use self::goal::{GoalRequest, NoteKind, goal_note};
 pub use self::record::{Find, FolderFacts, Overview, Presence, Records, Wait, WaitOn, user_messages};
+pub use self::senders::{Approvers, HeldMessages, SenderMessage};
 pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};
 pub use windlass_core::clock::Timestamp;
 pub use windlass_core::event::{

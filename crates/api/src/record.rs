@@ -12,7 +12,9 @@ use windlass_core::checkpoint::{Checkpoint, FileChange};
 use windlass_core::clock::span;
 use windlass_core::log::{AgentRow, Entry, counting};
 
-use crate::{ClientError, Event, Message, MessageId, Part, Role, SessionId, SessionInfo, own_call};
+use crate::{
+    ClientError, ContextReport, Event, Message, MessageId, Part, Role, SessionId, SessionInfo, own_call,
+};
 
 /// Stored sessions. All methods only read.
 #[async_trait]
@@ -94,6 +96,26 @@ pub trait Presence: Send + Sync {
 
     /// Starts a turn with the queued input, if the queue is paused. Returns true if the session is live here.
     async fn go_on(&self, session: &SessionId) -> bool;
+
+    /// CTX-16: returns the spans of the next request, as far as it is known.
+    ///
+    /// # Errors
+    /// When a turn runs, when the provider does not say what it sends, or when there is no such session.
+    async fn context(&self, session: &SessionId) -> Result<ContextReport, ClientError> {
+        Err(not_offered(session))
+    }
+
+    /// Deletes a session permanently. A session that is live here is closed first: its turn is canceled.
+    ///
+    /// # Errors
+    /// When there is no such session, or another process works in it.
+    async fn delete(&self, session: &SessionId) -> Result<(), ClientError> {
+        Err(not_offered(session))
+    }
+}
+
+fn not_offered(session: &SessionId) -> ClientError {
+    ClientError::Setup(format!("this is not possible for session {session} from here"))
 }
 
 /// Returns the user's messages in the current conversation, in order, each with the number of its entry: the

@@ -5,6 +5,7 @@ mod inbound;
 
 use std::sync::Arc;
 
+use windlass_api::Approvers;
 use windlass_config::{Problem, ProblemKind, environment};
 use windlass_providers::WebhookGuard;
 
@@ -67,11 +68,15 @@ async fn webhook(options: &WebhookOptions) -> Result<Exit, Problem> {
         Ok(listener) => {
             let address = listener.local_addr().unwrap_or(options.listen);
             tell!("listening on http://{address}/messages; Ctrl+C ends it");
+            let approvers = match options.approver.is_empty() {
+                true => settings.agent.session.approvers.clone(),
+                false => options.approver.clone(),
+            };
             let conversations = Conversations::new(
                 Arc::clone(&engine.backend),
                 cwd.display().to_string(),
-                options.to.clone(),
-                secret.clone(),
+                (options.to.clone(), secret.clone()),
+                Approvers(approvers),
             );
             let router = inbound::router(Arc::clone(&conversations), WebhookGuard::new(secret));
             let signals = signals.ready();

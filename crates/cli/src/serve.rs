@@ -1,19 +1,25 @@
 //! `windlass serve`: the HTTP server over the sessions of this user.
 
 mod files;
+mod push;
 mod token;
 
 use std::path::Path;
 use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
-use windlass_api::SessionId;
+use windlass_api::{Backend, SessionId};
+use windlass_config::environment::{self, Given};
+use windlass_config::private_file::PrivateFile;
+use windlass_config::settings::{ServerSettings, Settings};
 use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::SystemClock;
+use windlass_host::watch::Watch;
 use windlass_sandbox::process;
-use windlass_server::{Server, ServerConfig, ServerPorts};
+use windlass_server::{Exposure, ExposureOptions, PushPorts, Server, ServerConfig, ServerPorts};
 
 use self::files::LocalFiles;
+use self::push::Subscriptions;
 pub(crate) use self::token::token;
 use crate::args::{ExecOptions, ServeOptions};
 use crate::attach;
@@ -47,6 +53,61 @@ async fn ready(
     Ready::make(given, keeper, which, cwd, wanted).await
 }
 
+/// Combines options and settings; an option replaces its setting.
+fn exposure(options: &ServeOptions, settings: &ServerSettings) -> Result<Exposure, Problem> {
+    let listed = |given: &[String], set: &[String]| {
+        if given.is_empty() {
+            set.to_vec()
+        } else {
+            given.to_vec()
+        }
+    };
+    let (given, set) = (&options.proxy, settings);
+    let exposure = Exposure::new(ExposureOptions {
+        listen: options.listen.or(set.listen),
+        names: listed(&options.name, &set.names),
+        is_https: options.https,
+        tls_cert: options.tls_cert.clone().or_else(|| set.tls_cert.clone()),
+        tls_key: options.tls_key.clone().or_else(|| set.tls_key.clone()),
+        trust_proxy: given.trust_proxy.or(set.trust_proxy),
+        identity_header: given
+            .identity_header
+            .clone()
+            .or_else(|| set.identity_header.clone()),
+        identities: listed(&given.identity, &set.identities),
+    });
+    exposure.map_err(|error| Problem::usage(error.to_string()))
+}
+
+/// Returns what the server needs from the program.
+fn ports(
+    backend: Arc<dyn Backend>,
+    keeper: &SessionStore,
+    given: Given,
+    watch: &Watch,
+    settings: &Settings,
+) -> Result<ServerPorts, Problem> {
+    let observer = watch.observer.clone();
+    let metrics = move || {
+        let observer = observer.as_ref();
+        observer.map(|observer| observer.metrics()).unwrap_or_default()
+    };
+    let file = PrivateFile::new(environment::folders()?.push_file());
+    Ok(ServerPorts {
+        backend,
+        store: Arc::clone(&keeper.store),
+        clock: Arc::new(SystemClock::default()),
+        files: Arc::new(LocalFiles { given }),
+        metrics: Arc::new(metrics),
+        push: PushPorts {
+            file: Arc::new(Subscriptions(file)),
+            objection: windlass_tools::address_objection,
+            allows_private: settings.agent.session.server.push_private,
+        },
+        warn: Arc::new(|text| tell!("warning: {}", plain(text))),
+    })
+}
+
 /// Serves until a signal.
 pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(options.cd.as_deref())?;
@@ -60,6 +121,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         keeper,
         notices,
     } = ready;
+    let exposure = exposure(options, &settings.agent.session.server)?;
     keeper.ready().await?;
     let plan = Plan {
         cwd: cwd.clone(),
@@ -78,23 +140,9 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
     service.mark_orphans();
     let backend = Arc::new(service);
-    let observer = lines.watch.observer.clone();
-    let ports = ServerPorts {
-        backend: Arc::clone(&backend) as _,
-        store: Arc::clone(&keeper.store),
-        clock: Arc::new(SystemClock::default()),
-        files: Arc::new(LocalFiles { given }),
-        metrics: Arc::new(move || {
-            observer
-                .as_ref()
-                .map(|observer| observer.metrics())
-                .unwrap_or_default()
-        }),
-    };
+    let ports = ports(Arc::clone(&backend) as _, &keeper, given, &lines.watch, &settings)?;
     let config = ServerConfig {
-        listen: options.listen,
-        names: options.name.clone(),
-        is_https: options.https,
+        exposure: exposure.clone(),
         place: cwd.display().to_string(),
         openai: options.openai,
         version: env!("CARGO_PKG_VERSION"),
@@ -102,6 +150,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let failed = |error: windlass_server::ServerError| Problem::new(ProblemKind::Failed, error.to_string());
     let server = Server::bind(config, ports).await.map_err(failed)?;
     tell_warnings(&settings.warnings);
+    tell_warnings(&exposure.warnings());
     notices.iter().for_each(|notice| tell!("{}", plain(notice)));
     let link = server.login_link().await.map_err(failed)?;
     say!("listening on {}", server.access().url());

@@ -16,6 +16,7 @@ mod suite {
     mod cancel;
     mod channels;
     mod code_index;
+    mod command_parity;
     mod commands;
     mod compat;
     mod connecting;
@@ -70,6 +71,8 @@ mod suite {
     mod runaway;
     mod scenarios;
     mod server;
+    mod server_access;
+    mod server_push;
     mod sessions;
     mod skills;
     mod slash;

@@ -219,6 +219,11 @@ impl Folders {
         self.data.join("trust.json")
     }
 
+    /// Path of the file with the key and the subscriptions of web push, which need not exist.
+    pub fn push_file(&self) -> PathBuf {
+        self.state.join("push.json")
+    }
+
     /// Path of the file with permanent approvals, which need not exist.
     pub fn grants_file(&self) -> PathBuf {
         self.data.join("grants.json")

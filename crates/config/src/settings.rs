@@ -45,7 +45,7 @@ pub use self::show::show;
 pub use self::typed::{
     AgentSettings, AutonomySettings, ChildSettings, CodeSettings, ContextSettings, EmbeddingSource,
     KeyCommand, McpSettings, MemorySettings, ModelEntry, NetworkAccess, ProviderEntry, RetrySettings,
-    SearchEngine, SecuritySettings, TimeoutSettings, ToolSettings, WebSearchSettings,
+    SearchEngine, SecuritySettings, ServerSettings, TimeoutSettings, ToolSettings, WebSearchSettings,
 };
 pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};

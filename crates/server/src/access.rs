@@ -11,6 +11,8 @@ pub struct ServerAccess {
     pub names: Vec<String>,
     /// True if the server speaks TLS, or a proxy in front of it does.
     pub is_https: bool,
+    /// True if a proxy in front of the server speaks TLS: the names are the proxy's, with its port.
+    pub is_behind_proxy: bool,
 }
 
 impl ServerAccess {
@@ -53,7 +55,7 @@ impl ServerAccess {
         let scheme = if self.is_https { "https" } else { "http" };
         let port = self.listen.port();
         match self.names.first() {
-            Some(name) if name.contains(':') || self.is_https => format!("{scheme}://{name}"),
+            Some(name) if name.contains(':') || self.is_behind_proxy => format!("{scheme}://{name}"),
             Some(name) => format!("{scheme}://{name}:{port}"),
             None if self.listen.ip().is_unspecified() => format!("{scheme}://127.0.0.1:{port}"),
             None => format!("{scheme}://{}", self.listen),
@@ -76,6 +78,7 @@ mod tests {
             listen: listen.parse().unwrap(),
             names: names.iter().map(|name| (*name).to_owned()).collect(),
             is_https: false,
+            is_behind_proxy: false,
         }
     }
 

@@ -16,6 +16,7 @@ use crate::coarse::Coarse;
 use crate::credentials::Credentials;
 use crate::hub::Hubs;
 use crate::metrics::Metrics;
+use crate::push::{Push, PushPorts};
 use crate::questions::Answers;
 use crate::routes::Uploads;
 use crate::sends::Sends;
@@ -34,6 +35,10 @@ pub struct ServerPorts {
     pub files: Arc<dyn Files>,
     /// Returns the metrics of the sessions, in the text format of Prometheus.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// Web push.
+    pub push: PushPorts,
+    /// Shows a warning to whoever runs the server.
+    pub warn: Arc<dyn Fn(&str) + Send + Sync>,
 }
 
 /// SRV-1: files of a session's folder, under the same limits as the session's own tools.
@@ -66,6 +71,7 @@ pub(crate) struct App {
     pub(crate) failures: Failures,
     pub(crate) hubs: Arc<Hubs>,
     pub(crate) coarse: Arc<Coarse>,
+    pub(crate) push: Arc<Push>,
     pub(crate) inputs: Inputs,
     pub(crate) metrics: Metrics,
     /// Cancelled when the server stops.

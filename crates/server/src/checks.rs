@@ -51,7 +51,10 @@ const HEADERS: &[(&str, &str)] = &[
 ];
 
 /// Checks 1 to 3, for every request, known route or not. Adds the headers of every answer.
-pub(crate) async fn outer(State(app): State<Shared>, request: Request, next: Next) -> Response {
+pub(crate) async fn outer(State(app): State<Shared>, mut request: Request, next: Next) -> Response {
+    if let Some(proxy) = &app.config.exposure.proxy {
+        proxy.strip(&mut request);
+    }
     let mut response = match admitted(&app.access, &request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
@@ -154,9 +157,10 @@ async fn permitted(app: &App, needs: Needs, head: &Parts) -> Result<Option<Who>,
                 .fixed_by("send the header `Content-Type: application/json`"),
         );
     }
+    // A browser sends both without being asked to.
     let is_browser = who
         .as_ref()
-        .is_some_and(|Who(who)| who.kind == CredentialKind::Browser);
+        .is_some_and(|Who(who)| matches!(who.kind, CredentialKind::Browser | CredentialKind::Proxy));
     if is_browser && headers.get("x-windlass").is_none_or(|value| value != "1") {
         let text = "a browser must send `X-Windlass: 1`, which no form of another page can";
         return Err(Problem::refused(StatusCode::FORBIDDEN, "header", text)
@@ -174,15 +178,20 @@ async fn credential(app: &App, head: &Parts, scope: Scope) -> Result<Who, Proble
         let fits = |found: &Credential| match found.kind {
             CredentialKind::Token => !from_cookie,
             CredentialKind::Browser => *from_cookie,
-            CredentialKind::Link => false,
+            CredentialKind::Link | CredentialKind::Proxy => false,
         };
         let Some(found) = found.filter(fits) else { continue };
-        if !found.allows(scope) {
-            let text = format!("`{}` has no scope `{}`", found.name, scope.name());
-            return Err(Problem::refused(StatusCode::FORBIDDEN, "scope", text)
-                .fixed_by(format!("windlass token create NAME --scope {}", scope.name())));
-        }
-        return Ok(Who(found));
+        let fix = format!("windlass token create NAME --scope {}", scope.name());
+        return within(found, scope, fix);
+    }
+    let proxy = app.config.exposure.proxy.as_ref();
+    if let Some(user) = proxy
+        .map(|proxy| proxy.user(&head.headers))
+        .transpose()?
+        .flatten()
+    {
+        let fix = format!("windlass serve --identity {}={}", user.name, scope.name());
+        return within(user, scope, fix);
     }
     let peer = head.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
     if !given.is_empty() && app.failures.add(peer, app.ports.clock.elapsed()) {
@@ -205,6 +214,15 @@ async fn credential(app: &App, head: &Parts, scope: Scope) -> Result<Who, Proble
         )
     };
     Err(Problem::refused(StatusCode::UNAUTHORIZED, "credential", text).fixed_by(fix))
+}
+
+/// Accepts a credential that has the scope.
+fn within(found: Credential, scope: Scope, fix: String) -> Result<Who, Problem> {
+    if found.allows(scope) {
+        return Ok(Who(found));
+    }
+    let text = format!("`{}` has no scope `{}`", found.name, scope.name());
+    Err(Problem::refused(StatusCode::FORBIDDEN, "scope", text).fixed_by(fix))
 }
 
 /// Returns the secrets of a request, and for each whether it came from a cookie. A bearer token goes first.
@@ -231,7 +249,7 @@ pub(crate) fn secrets(headers: &HeaderMap, cookie: &str) -> Vec<(String, bool)> 
 }
 
 /// Returns a text of the client without control characters, for an error message.
-fn printable(text: &str) -> String {
+pub(crate) fn printable(text: &str) -> String {
     const LONGEST: usize = 80;
     let shown = text.chars().filter(|sign| !sign.is_control());
     shown.take(LONGEST).collect()

@@ -11,8 +11,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use windlass_api::{
     AgentRow, Answer, Begin, CallId, Changed, Checkpoint, Client, ClientError, CommandInfo, CommandReply,
-    Commands, Entry, EventStream, FileChange, Find, Follow, Message, MessageId, Overview, Presence, Records,
-    SessionId, SessionInfo, Submission, UserReply, Wait,
+    Commands, ContextReport, Entry, EventStream, FileChange, Find, Follow, Message, MessageId, Overview,
+    Presence, Records, SessionId, SessionInfo, Submission, UserReply, Wait,
 };
 
 use windlass_core::clock::Clock;
@@ -100,7 +100,19 @@ impl RemoteBackend {
     }
 
     fn unreachable(&self, error: &reqwest::Error) -> ClientError {
-        ClientError::Setup(format!("the server {} cannot be reached: {error}", self.url))
+        let mut cause: &dyn std::error::Error = error;
+        while let Some(source) = cause.source() {
+            cause = source;
+        }
+        let cause = cause.to_string();
+        let hint = match cause.contains("certificate") {
+            true => "; if an authority of your own signed it, name its file in SSL_CERT_FILE",
+            false => "",
+        };
+        ClientError::Setup(format!(
+            "the server {} cannot be reached: {cause}{hint}",
+            self.url
+        ))
     }
 
     async fn call<T: DeserializeOwned>(
@@ -390,5 +402,19 @@ impl Presence for RemoteBackend {
         self.post::<Value>(&path(session, "/queue"), &json!({}))
             .await
             .is_ok()
+    }
+
+    async fn context(&self, session: &SessionId) -> Result<ContextReport, ClientError> {
+        #[derive(Deserialize)]
+        struct Context {
+            next: ContextReport,
+        }
+        let context: Context = self.get(&path(session, "/context")).await?;
+        Ok(context.next)
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<(), ClientError> {
+        let deleted: Result<Value, _> = self.call(Method::DELETE, &path(session, ""), None).await;
+        deleted.map(drop)
     }
 }

@@ -11,10 +11,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Notify;
-use windlass_api::{Find, SessionId, SessionInfo, SessionStatus};
+use windlass_api::{Find, SessionId, SessionInfo, SessionStatus, Timestamp};
 
 use crate::app::{ServerPorts, lock};
 use crate::hub::Hubs;
+use crate::push::{Push, PushNews};
 use crate::questions::{OpenQuestion, TAIL, open_questions, without_refused};
 use crate::queue::{Kind, Queue, SharedQueue, event};
 
@@ -42,6 +43,7 @@ pub(crate) struct Coarse {
     ports: ServerPorts,
     hubs: Arc<Hubs>,
     changed: Arc<Notify>,
+    push: Arc<Push>,
     state: Mutex<State>,
 }
 
@@ -52,19 +54,31 @@ struct State {
 }
 
 impl Coarse {
-    pub(crate) fn new(ports: ServerPorts, hubs: Arc<Hubs>, changed: Arc<Notify>) -> Self {
+    pub(crate) fn new(ports: ServerPorts, hubs: Arc<Hubs>, changed: Arc<Notify>, push: Arc<Push>) -> Self {
         Self {
             ports,
             hubs,
             changed,
+            push,
             state: Mutex::default(),
         }
     }
 
     /// Adds a connection.
     pub(crate) fn join(self: &Arc<Self>, queue: &SharedQueue) {
+        lock(&self.state).queues.push(Arc::downgrade(queue));
+        self.start();
+    }
+
+    /// Starts to look, if a browser is subscribed to web push.
+    pub(crate) fn wake(self: &Arc<Self>) {
+        if self.push.is_wanted() {
+            self.start();
+        }
+    }
+
+    fn start(self: &Arc<Self>) {
         let mut state = lock(&self.state);
-        state.queues.push(Arc::downgrade(queue));
         if !std::mem::replace(&mut state.is_looking, true) {
             tokio::spawn(Arc::clone(self).look());
         }
@@ -106,6 +120,7 @@ impl Coarse {
             let rows = self.rows(known.as_ref()).await;
             if let Some(known) = &known {
                 self.tell(known, &rows);
+                self.notify(known, &rows).await;
             }
             known = Some(rows);
             self.ports.clock.sleep(LEAST).await;
@@ -115,7 +130,7 @@ impl Coarse {
             }
             let mut state = lock(&self.state);
             state.queues.retain(|queue| queue.strong_count() > 0);
-            if state.queues.is_empty() {
+            if state.queues.is_empty() && !self.push.is_wanted() {
                 state.is_looking = false;
                 return;
             }
@@ -159,5 +174,49 @@ impl Coarse {
         for queue in state.queues.iter().filter_map(Weak::upgrade) {
             frames.iter().for_each(|frame| queue.push(Kind::State, frame));
         }
+    }
+
+    /// WEB-6: tells browsers whose page is closed.
+    async fn notify(&self, known: &HashMap<SessionId, SessionRow>, rows: &HashMap<SessionId, SessionRow>) {
+        let found = rows.iter().filter_map(|(id, row)| {
+            let news = news(known.get(id), row, self.ports.clock.now())?;
+            Some((row, news))
+        });
+        let found: Vec<_> = found.collect();
+        for (row, news) in found {
+            let call = match news {
+                PushNews::Asks => self
+                    .questions(&row.info)
+                    .await
+                    .pop()
+                    .map(|question| question.call),
+                PushNews::Finished | PushNews::Failed => None,
+            };
+            tokio::spawn(Arc::clone(&self.push).tell(news, row.info.id.clone(), call));
+        }
+    }
+}
+
+/// Returns what happened in a session between two looks.
+fn news(before: Option<&SessionRow>, now: &SessionRow, time: Timestamp) -> Option<PushNews> {
+    /// A session that is older was not created between the looks: it came into the list for another reason.
+    const YOUNG: u64 = 60_000;
+    if now.info.parent.is_some() {
+        return None;
+    }
+    if before.is_none() && time.0.saturating_sub(now.info.created_at.0) > YOUNG {
+        return None;
+    }
+    if now.asks > before.map_or(0, |before| before.asks) {
+        return Some(PushNews::Asks);
+    }
+    let messages = before.map_or(0, |before| before.info.totals.messages);
+    // A short turn starts and ends between two looks.
+    let has_ended = before.is_some_and(|before| before.is_busy) || now.info.totals.messages > messages;
+    match now.info.standing {
+        _ if now.is_busy || !has_ended => None,
+        SessionStatus::Answered => Some(PushNews::Finished),
+        SessionStatus::Failed => Some(PushNews::Failed),
+        SessionStatus::New | SessionStatus::Working | SessionStatus::Canceled => None,
     }
 }

@@ -11,14 +11,17 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 use windlass_core::clock::Clock;
 
 use crate::checks::Peer;
+use crate::tls::Tls;
 
 /// A connection, seen from outside.
 #[derive(Default)]
@@ -72,7 +75,12 @@ const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 const GRACE: Duration = Duration::from_secs(3);
 
 /// Serves connections until `stop`, and then waits for the open ones for a moment.
-pub(crate) async fn serve(listener: TcpListener, router: Router, clock: &dyn Clock, stop: CancellationToken) {
+pub(crate) async fn serve(
+    (listener, tls): (TcpListener, Option<Arc<Tls>>),
+    router: Router,
+    clock: &dyn Clock,
+    stop: CancellationToken,
+) {
     let room = Arc::new(Semaphore::new(CONNECTIONS));
     let connections = TaskTracker::new();
     let mut strangers = Strangers::default();
@@ -101,7 +109,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, clock: &dyn Clo
                     stop: stop.clone(),
                     end: end.clone(),
                 };
-                connections.spawn(connection.run(stream, permit));
+                connections.spawn(connection.run(stream, tls.clone(), permit));
             }
             Err(_) => clock.sleep(ACCEPT_AGAIN).await,
         }
@@ -123,8 +131,23 @@ struct Connection {
 }
 
 impl Connection {
-    async fn run(self, stream: TcpStream, _permit: OwnedSemaphorePermit) {
+    async fn run(self, stream: TcpStream, tls: Option<Arc<Tls>>, _permit: OwnedSemaphorePermit) {
         let _ = stream.set_nodelay(true);
+        let Some(tls) = tls else {
+            return self.serve(stream).await;
+        };
+        let handshake = tokio::time::timeout(HEADERS, secured(stream, &tls));
+        let stream = tokio::select! {
+            stream = handshake => stream,
+            () = self.stop.cancelled() => return,
+            () = self.guest.end.cancelled() => return,
+        };
+        if let Ok(Some(stream)) = stream {
+            self.serve(stream).await;
+        }
+    }
+
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Unpin) {
         let (router, peer, guest) = (self.router, self.peer, Arc::clone(&self.guest));
         let service = service_fn(move |mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(peer);
@@ -150,4 +173,25 @@ impl Connection {
             }
         }
     }
+}
+
+/// First byte of a TLS connection.
+const HANDSHAKE: u8 = 0x16;
+/// Answer to a client that speaks HTTP where HTTPS is spoken.
+const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\n\
+    this server speaks HTTPS: use https:// in the address\n";
+
+/// Performs the TLS handshake. `None` if it fails, or if the client speaks plain HTTP, which is told.
+async fn secured(mut stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStream>> {
+    let mut first = [0];
+    let length = stream.peek(&mut first).await.ok()?;
+    if length == 1 && first != [HANDSHAKE] {
+        let mut request = [0; 1024];
+        // A connection that is closed with unread data is reset, and the client never sees the answer.
+        let _ = stream.read(&mut request).await;
+        let _ = stream.write_all(PLAIN).await;
+        let _ = stream.shutdown().await;
+        return None;
+    }
+    tls.acceptor().accept(stream).await.ok()
 }

@@ -57,6 +57,8 @@ pub enum CredentialKind {
     Browser,
     /// A link that signs a browser in, once.
     Link,
+    /// A person whom a trusted proxy has signed in. Nothing is stored.
+    Proxy,
 }
 
 /// A stored credential, without its secret.
@@ -132,7 +134,7 @@ impl Credentials {
         let secret = format!("{PREFIX}{id}_{}", random_hex(32)?);
         let now = self.clock.now();
         let term = new.term.or(match new.kind {
-            CredentialKind::Token => None,
+            CredentialKind::Token | CredentialKind::Proxy => None,
             CredentialKind::Browser => Some(BROWSER_TERM),
             CredentialKind::Link => Some(LINK_TERM),
         });

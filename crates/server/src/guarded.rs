@@ -61,6 +61,7 @@ impl Guarded {
             listen: listener.local_addr().map_err(failed)?,
             names,
             is_https: false,
+            is_behind_proxy: false,
         };
         let gate = Gate {
             access,
@@ -82,7 +83,7 @@ impl Guarded {
     /// Serves the routes until `stop` is canceled.
     pub async fn run(self, routes: Router, stop: CancellationToken) {
         let routes = routes.layer(from_fn_with_state(Arc::clone(&self.gate), check));
-        connection::serve(self.listener, routes, &*self.gate.clock, stop).await;
+        connection::serve((self.listener, None), routes, &*self.gate.clock, stop).await;
     }
 }
 

@@ -21,12 +21,15 @@ mod coarse;
 mod connection;
 mod credentials;
 mod diff;
+mod exposure;
 mod guarded;
 mod hub;
+mod identity;
 mod metrics;
 mod openai;
 pub mod page;
 mod problem;
+mod push;
 mod questions;
 mod queue;
 mod routes;
@@ -41,10 +44,15 @@ mod snapshot;
 #[path = "../build/squeeze.rs"]
 #[allow(clippy::string_slice, dead_code)]
 mod squeeze;
+mod tls;
 
 pub use self::access::ServerAccess;
 pub use self::app::{Files, ServerPorts};
 pub use self::client::{Login, RemoteBackend};
 pub use self::credentials::{Credential, CredentialKind, Credentials, NewCredential, Scope};
+pub use self::exposure::{Exposure, ExposureError, ExposureOptions};
 pub use self::guarded::{Guarded, TokenHolder};
+pub use self::identity::{ProxyUser, TrustedProxy};
+pub use self::push::{PushFile, PushPorts};
 pub use self::server::{Server, ServerConfig, ServerError};
+pub use self::tls::{TlsError, TlsFiles};

@@ -1,10 +1,11 @@
-//! SRV-5: sessions behind the wire format of OpenAI's Chat Completions, for programs that know only that.
+//! SRV-5: sessions behind the wire formats of OpenAI's Chat Completions and Responses, for programs that know only those.
 //!
 //! The agent uses its own tools; a request that brings tools is refused. Nobody can answer a question here, so every
 //! question means no, and the answer says what was refused.
 
 mod answer;
 mod request;
+mod responses;
 
 use axum::Json;
 use axum::extract::{Extension, RawQuery, State};
@@ -18,6 +19,7 @@ use windlass_api::{
 
 use self::answer::{Turn, stream, whole};
 use self::request::ChatRequest;
+pub(crate) use self::responses::responses;
 use crate::app::Shared;
 use crate::checks::Who;
 use crate::credentials::hash;
@@ -53,7 +55,11 @@ pub(crate) async fn chat(
         Ok(asked) => asked,
         Err(problem) => return refused(&problem),
     };
-    let turn = match begin(&app, &who.id, &headers, &asked).await {
+    let opened = match opening(&app, &who.id, &headers, asked.user.as_deref()) {
+        Ok(begin) => submit(&app, begin, asked.parts.clone(), asked.before.as_deref()).await,
+        Err(problem) => Err(problem),
+    };
+    let turn = match opened {
         Ok((session, events)) => Turn {
             ports: app.ports.clone(),
             id: format!("chatcmpl-{}", MessageId::generate()),
@@ -91,22 +97,21 @@ fn refused(problem: &Problem) -> Response {
     (status, Json(body)).into_response()
 }
 
-/// Opens the session and submits the message.
-async fn begin(
-    app: &Shared,
-    who: &str,
-    headers: &HeaderMap,
-    asked: &ChatRequest,
-) -> Result<(SessionId, EventStream), Problem> {
-    let backend: &dyn Backend = &*app.ports.backend;
+/// Chooses the session: the one that the header names, the one of the user, or a new one.
+fn opening(app: &Shared, who: &str, headers: &HeaderMap, user: Option<&str>) -> Result<Begin, Problem> {
     let named = headers
         .get(SESSION)
         .map(|session| session.to_str().unwrap_or_default());
-    let begin = match (named, &asked.user) {
+    Ok(match (named, user) {
         (Some(session), _) => Begin::Resume(SessionId::from(session)),
         (None, Some(user)) => {
             let sender: String = hash(&format!("{who}\n{user}")).chars().take(32).collect();
-            let key = format!("windlass:{who}:openai:dm:{sender}").parse::<SessionKey>();
+            // The id of a proxy's user may contain what a key cannot.
+            let account = match who.chars().all(|sign| sign.is_ascii_alphanumeric()) {
+                true => who.to_owned(),
+                false => hash(who).chars().take(12).collect(),
+            };
+            let key = format!("windlass:{account}:openai:dm:{sender}").parse::<SessionKey>();
             Begin::Keyed {
                 key: key.map_err(|error| Problem::field("user", error.to_string()))?,
                 place: app.config.place.clone(),
@@ -118,16 +123,24 @@ async fn begin(
             label: Label::default(),
             parent: None,
         },
-    };
+    })
+}
+
+/// Opens the session and submits the message. `before` is told to a session that has no history.
+async fn submit(
+    app: &Shared,
+    begin: Begin,
+    mut parts: Vec<Part>,
+    before: Option<&str>,
+) -> Result<(SessionId, EventStream), Problem> {
+    let backend: &dyn Backend = &*app.ports.backend;
     if !matches!(begin, Begin::Resume(_)) {
         let checked = app.ports.files.check(&app.config.place).await;
         checked.map_err(|why| Problem::field("session", why))?;
     }
     let session = backend.begin(begin).await?;
-    let mut parts = asked.parts.clone();
-    // A session that has a history knows it already.
     if session.last_seq == 0
-        && let Some(before) = &asked.before
+        && let Some(before) = before
     {
         parts.insert(0, Part::text(before));
     }

@@ -8,6 +8,7 @@ mod insight;
 mod messages;
 mod openapi;
 mod plain;
+mod push;
 mod search;
 mod session;
 mod sessions;
@@ -19,7 +20,7 @@ use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn};
-use axum::routing::{MethodRouter, delete, get, patch, post};
+use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use schemars::{Schema, SchemaGenerator};
 
 pub(crate) use self::files::Uploads;
@@ -96,7 +97,7 @@ pub(crate) fn all() -> Vec<Route> {
         Route { method: Method::POST, path: "/api/sessions", needs: WRITE, help: "Create, fork or open a session, also by key", body: Some(schema::<sessions::BeginBody>), answer: Some(schema::<sessions::Begun>), query: NO_QUERY, status: "201", handler: || post(sessions::begin) },
         Route { method: Method::GET, path: "/api/sessions/{id}", needs: READ, help: "One session", body: None, answer: Some(schema::<crate::coarse::SessionRow>), query: NO_QUERY, status: "200", handler: || get(sessions::one) },
         Route { method: Method::PATCH, path: "/api/sessions/{id}", needs: WRITE, help: "Rename a session", body: Some(schema::<sessions::Rename>), answer: Some(schema::<crate::coarse::SessionRow>), query: NO_QUERY, status: "200", handler: || patch(sessions::rename) },
-        Route { method: Method::DELETE, path: "/api/sessions/{id}", needs: WRITE, help: "Delete a session", body: None, answer: None, query: NO_QUERY, status: "204", handler: || delete(sessions::delete) },
+        Route { method: Method::DELETE, path: "/api/sessions/{id}", needs: WRITE, help: "Delete a session; its turn is canceled first", body: None, answer: None, query: NO_QUERY, status: "204", handler: || delete(sessions::delete) },
         Route { method: Method::GET, path: "/api/sessions/{id}/state", needs: READ, help: "Everything a client needs to show a session", body: None, answer: Some(schema::<crate::snapshot::Snapshot>), query: NO_QUERY, status: "200", handler: || get(session::state) },
         Route { method: Method::GET, path: "/api/sessions/{id}/entries", needs: READ, help: "Older entries, page by page", body: None, answer: Some(schema::<session::Entries>), query: &[("before", "Only entries before this number"), ("limit", "Number of entries, at most 1000")], status: "200", handler: || get(session::entries) },
         Route { method: Method::GET, path: "/api/sessions/{id}/search", needs: READ, help: "Find text within a session", body: None, answer: Some(schema::<search::FoundPlaces>), query: &[("q", "Text to find, in any case"), ("limit", "Number of places, at most 200")], status: "200", handler: || get(search::search) },
@@ -123,11 +124,15 @@ pub(crate) fn all() -> Vec<Route> {
         Route { method: Method::GET, path: "/api/files", needs: READ, help: "Find files by name", body: None, answer: Some(schema::<files::FileNames>), query: &[("session", "Session whose folder is meant"), ("q", "Letters of the name"), ("limit", "Number of names, at most 100")], status: "200", handler: || get(files::find) },
         Route { method: Method::GET, path: "/api/files/content", needs: READ, help: "Content of a file, under the limits of the file tools", body: None, answer: None, query: &[("session", "Session whose folder is meant"), ("path", "Path of the file")], status: "200", handler: || get(files::content) },
         Route { method: Method::POST, path: "/api/uploads", needs: WRITE, help: "Upload an image for a message", body: Some(schema::<files::Upload>), answer: Some(schema::<files::Uploaded>), query: NO_QUERY, status: "201", handler: || post(files::upload).layer(DefaultBodyLimit::max(files::UPLOAD)) },
+        Route { method: Method::GET, path: "/api/push/key", needs: READ, help: "Public key with which a browser subscribes to web push", body: None, answer: Some(schema::<push::PushKey>), query: NO_QUERY, status: "200", handler: || get(push::key) },
+        Route { method: Method::PUT, path: "/api/push/subscriptions", needs: READ, help: "Subscribe this browser to web push", body: Some(schema::<crate::push::PushSubscription>), answer: None, query: NO_QUERY, status: "204", handler: || put(push::subscribe) },
+        Route { method: Method::DELETE, path: "/api/push/subscriptions", needs: READ, help: "End a subscription to web push", body: Some(schema::<push::Unsubscribe>), answer: None, query: NO_QUERY, status: "204", handler: || delete(push::unsubscribe) },
         Route { method: Method::GET, path: "/api/openapi.json", needs: READ, help: "This description", body: None, answer: None, query: NO_QUERY, status: "200", handler: || get(openapi::openapi) },
         Route { method: Method::GET, path: "/s/{id}/plain", needs: READ, help: "A session as a plain page without scripts", body: None, answer: None, query: NO_QUERY, status: "200", handler: || get(plain::plain) },
         Route { method: Method::GET, path: "/metrics", needs: READ, help: "Counts in the text format of Prometheus", body: None, answer: None, query: NO_QUERY, status: "200", handler: || get(sign_in::metrics) },
         Route { method: Method::GET, path: "/v1/models", needs: READ, help: "With --openai: the model, as OpenAI lists models", body: None, answer: Some(any), query: NO_QUERY, status: "200", handler: || get(openai_wire::models) },
         Route { method: Method::POST, path: "/v1/chat/completions", needs: WRITE, help: "With --openai: a turn of a session, as OpenAI's Chat Completions", body: Some(any), answer: Some(any), query: &[("progress", "`reasoning` sends reasoning and tools as `reasoning_content`")], status: "200", handler: || post(openai_wire::chat).layer(DefaultBodyLimit::max(files::UPLOAD)) },
+        Route { method: Method::POST, path: "/v1/responses", needs: WRITE, help: "With --openai: a turn of a session, as OpenAI's Responses", body: Some(any), answer: Some(any), query: NO_QUERY, status: "200", handler: || post(openai_wire::responses).layer(DefaultBodyLimit::max(files::UPLOAD)) },
     ]
 }
 

@@ -17,8 +17,11 @@ use crate::checks::outer;
 use crate::coarse::Coarse;
 use crate::connection;
 use crate::credentials::{CredentialKind, Credentials, NewCredential, Scope};
+use crate::exposure::Exposure;
 use crate::hub::Hubs;
+use crate::push::Push;
 use crate::routes;
+use crate::tls::{Tls, TlsError};
 
 /// Time for running turns to end when the server stops.
 const TURNS: Duration = Duration::from_secs(10);
@@ -28,15 +31,11 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Configuration of a server.
 #[derive(Debug, Clone)]
 pub struct ServerConfig {
-    /// Address to listen on; port 0 picks a free one.
-    pub listen: SocketAddr,
-    /// Further host names under which the server is reached.
-    pub names: Vec<String>,
-    /// True if a proxy in front of the server speaks TLS.
-    pub is_https: bool,
+    /// Address, names, certificate and proxy.
+    pub exposure: Exposure,
     /// Folder of new sessions that name none.
     pub place: String,
-    /// True if `/v1/chat/completions` is on.
+    /// True if OpenAI's routes, `/v1/…`, are on.
     pub openai: bool,
     /// Version to report.
     pub version: &'static str,
@@ -53,6 +52,9 @@ pub enum ServerError {
         /// Cause of the failure.
         source: std::io::Error,
     },
+    /// The certificate cannot be used.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The credentials cannot be stored.
     #[error(transparent)]
     Store(#[from] LogError),
@@ -62,15 +64,24 @@ pub enum ServerError {
 pub struct Server {
     app: Shared,
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
 }
 
 impl Server {
     /// Binds the address.
     ///
     /// # Errors
-    /// When the address is taken or not allowed.
+    /// When the certificate cannot be used, or the address is taken or not allowed.
     pub async fn bind(config: ServerConfig, ports: ServerPorts) -> Result<Self, ServerError> {
-        let addr = config.listen;
+        let exposure = config.exposure.clone();
+        let addr = exposure.listen;
+        let mut names = exposure.names;
+        let mut tls = None;
+        if let Some(files) = exposure.tls {
+            let (opened, own) = Tls::open(files, Arc::clone(&ports.clock), Arc::clone(&ports.warn))?;
+            names.extend(own);
+            tls = Some(Arc::new(opened));
+        }
         let failed = |source| ServerError::Bind { addr, source };
         let listener = TcpListener::bind(addr).await.map_err(failed)?;
         let listen = listener.local_addr().map_err(failed)?;
@@ -82,17 +93,36 @@ impl Server {
             Arc::clone(&changed),
             Arc::clone(&inputs.carried),
         ));
+        let access = ServerAccess {
+            listen,
+            names,
+            is_https: exposure.is_https || tls.is_some(),
+            is_behind_proxy: exposure.is_https && tls.is_none(),
+        };
+        let contact = match access.is_https {
+            true => access.url(),
+            false => "mailto:windlass@example.com".to_owned(),
+        };
+        let push = Arc::new(Push::new(
+            ports.push.clone(),
+            credentials.clone(),
+            exposure.proxy,
+            Arc::clone(&ports.clock),
+            contact,
+        ));
         let app = App {
-            access: ServerAccess {
-                listen,
-                names: config.names.clone(),
-                is_https: config.is_https,
-            },
+            access,
             config,
             epoch: uuid::Uuid::now_v7().to_string(),
             credentials,
             failures: Default::default(),
-            coarse: Arc::new(Coarse::new(ports.clone(), Arc::clone(&hubs), changed)),
+            coarse: Arc::new(Coarse::new(
+                ports.clone(),
+                Arc::clone(&hubs),
+                changed,
+                Arc::clone(&push),
+            )),
+            push,
             hubs,
             inputs,
             metrics: Default::default(),
@@ -102,6 +132,7 @@ impl Server {
         Ok(Self {
             app: Arc::new(app),
             listener,
+            tls,
         })
     }
 
@@ -130,12 +161,13 @@ impl Server {
     pub async fn run(self, stop: CancellationToken) {
         let app = Arc::clone(&self.app);
         let router = router(&self.app);
+        self.app.coarse.wake();
         let stopping = async {
             stop.cancelled().await;
             app.stop.cancel();
         };
         let serving = connection::serve(
-            self.listener,
+            (self.listener, self.tls),
             router,
             &*self.app.ports.clock,
             self.app.stop.clone(),

@@ -2,7 +2,7 @@
 
 mod ledger;
 
-use windlass_api::{Message, Part, Role};
+use windlass_api::{ContextSpan, Message, Part, Role};
 use windlass_core::clock::Timestamp;
 use windlass_core::log::Exchange;
 use windlass_core::model::Price;
@@ -13,23 +13,6 @@ pub use self::ledger::{Cause, Line, ledger};
 /// Minimum lifetime of a provider's cache, in milliseconds.
 const CACHED_FOR: u64 = 5 * 60 * 1000;
 
-/// A span of the next request.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SpanRow {
-    /// Short description.
-    pub what: String,
-    /// Number of bytes.
-    pub bytes: usize,
-    /// Approximate number of tokens.
-    pub tokens: u64,
-    /// Age in milliseconds; `None` for content that is generated for each request.
-    pub age: Option<u64>,
-    /// True if the provider has probably cached the span.
-    pub is_cached: bool,
-    /// Cost of sending the span in US dollars; `None` if prices are unknown.
-    pub cost_usd: Option<f64>,
-}
-
 /// Returns the spans of a request as rows that cover all bytes. `last` is the previous exchange.
 pub fn rows(
     layout: &Layout,
@@ -37,7 +20,7 @@ pub fn rows(
     last: Option<&Exchange>,
     price: Option<Price>,
     now: Timestamp,
-) -> Vec<SpanRow> {
+) -> Vec<ContextSpan> {
     let cached = cached_bytes(layout, last, now);
     let row = |span: &windlass_core::provider::Span| {
         let message = match &span.of {
@@ -47,7 +30,10 @@ pub fn rows(
         let bytes = span.range.len();
         let tokens = (bytes as u64).div_ceil(4);
         let is_cached = span.range.end <= cached;
-        SpanRow {
+        ContextSpan {
+            origin: (&span.of).into(),
+            role: message.map(|message| message.role),
+            message: message.map(|message| message.id.clone()),
             what: match (&span.of, message) {
                 (_, Some(message)) => told(message),
                 (SpanOf::Head, _) => "model, limits, options".to_owned(),
@@ -57,7 +43,7 @@ pub fn rows(
             },
             bytes,
             tokens,
-            age: message.map(|message| now.0.saturating_sub(message.created_at.0)),
+            age_ms: message.map(|message| now.0.saturating_sub(message.created_at.0)),
             is_cached,
             cost_usd: price.map(|price| cost(price, tokens, is_cached)),
         }

@@ -1,14 +1,15 @@
 //! Queries of a front end: the stored sessions, and the state of live ones.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use windlass_api::{
-    AgentRow, Checkpoint, ClientError, Entry, FileChange, Find, Message, MessageId, Overview, Presence,
-    Records, SessionId, SessionInfo, Wait, WaitOn,
+    AgentRow, Checkpoint, ClientError, ContextReport, Entry, FileChange, Find, Message, MessageId, Overview,
+    Presence, Records, SessionId, SessionInfo, Wait, WaitOn,
 };
-use windlass_core::log::{AgentQuery, SessionQuery};
+use windlass_core::log::{AgentQuery, LogError, SessionQuery};
 
 use crate::actor::SessionRequest;
 use crate::commands::Look;
@@ -100,6 +101,34 @@ impl Presence for Service {
 
     async fn go_on(&self, session: &SessionId) -> bool {
         self.look(session, Look::GoOn).await.is_some()
+    }
+
+    async fn context(&self, session: &SessionId) -> Result<ContextReport, ClientError> {
+        self.request(session, |answer| SessionRequest::Look(Look::Context(answer)))
+            .await?
+    }
+
+    async fn delete(&self, session: &SessionId) -> Result<(), ClientError> {
+        let live = self.lock().get(session).cloned();
+        if let Some(live) = &live {
+            let _ = live.requests.send(SessionRequest::Close).await;
+            live.handle.stop();
+        }
+        // It gives back its lease when its turn is recorded, within 20 seconds.
+        let mut looks = if live.is_some() { 1_000 } else { 0 };
+        while let Err(error) = self.inner.store.delete(session).await {
+            if looks == 0 || !matches!(error, LogError::Busy { .. }) {
+                return Err(refused(error));
+            }
+            looks -= 1;
+            self.inner.clock.sleep(Duration::from_millis(20)).await;
+        }
+        if let Some(mut env) = live.and_then(|live| live.handle.parked()) {
+            env.close().await;
+        }
+        self.forget(session);
+        self.inner.factory.forget(session).await;
+        Ok(())
     }
 }
 

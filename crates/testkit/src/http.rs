@@ -1,10 +1,12 @@
 //! A server under test, and a small HTTP client that sends what it is told to, right or wrong.
 
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 use serde_json::{Value, json};
 
 use crate::{PATIENCE, Run, Running, eventually, must};
@@ -46,8 +48,47 @@ pub fn http(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body
 
 #[track_caller]
 fn send(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> BufReader<TcpStream> {
-    let mut stream = must(TcpStream::connect(addr), "connect");
+    let mut stream = connect(addr);
+    // A server that refuses may close before it has read everything.
+    let _ = stream.write_all(request(addr, method, path, headers, body).as_bytes());
+    BufReader::new(stream)
+}
+
+#[track_caller]
+fn connect(addr: &str) -> TcpStream {
+    let stream = must(TcpStream::connect(addr), "connect");
     must(stream.set_read_timeout(Some(SILENCE)), "set a time limit");
+    stream
+}
+
+/// Sends one request over TLS, to a server that must have a certificate for `name` that this authority signed.
+///
+/// # Errors
+/// The reason that the connection cannot be used, such as a certificate that is not valid.
+#[track_caller]
+pub fn https(
+    addr: &str,
+    (name, authority): (&str, &[u8]),
+    headers: &[(&str, &str)],
+    (method, path, body): (&str, &str, &str),
+) -> Result<HttpAnswer, String> {
+    let mut roots = RootCertStore::empty();
+    must(roots.add(authority.to_vec().into()), "read the authority");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = must(config, "choose a protocol")
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let server = must(ServerName::try_from(name.to_owned()), name);
+    let client = must(ClientConnection::new(Arc::new(config), server), "prepare TLS");
+    let mut stream = StreamOwned::new(client, connect(addr));
+    let sent = stream.write_all(request(addr, method, path, headers, body).as_bytes());
+    sent.map_err(|error| error.to_string())?;
+    Ok(read_answer(&mut BufReader::new(stream)))
+}
+
+/// Returns the text of a request.
+fn request(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> String {
     let mut head = format!("{method} {path} HTTP/1.1\r\nConnection: close\r\n");
     let is_given = |name: &str| headers.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
     if !is_given("host") {
@@ -59,9 +100,7 @@ fn send(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &s
     for (name, value) in headers {
         head.push_str(&format!("{name}: {value}\r\n"));
     }
-    // A server that refuses may close before it has read everything.
-    let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes());
-    BufReader::new(stream)
+    format!("{head}\r\n{body}")
 }
 
 fn read_head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
@@ -83,7 +122,7 @@ fn read_head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
     }
 }
 
-fn read_answer(stream: &mut BufReader<TcpStream>) -> HttpAnswer {
+fn read_answer(stream: &mut impl BufRead) -> HttpAnswer {
     let (status, headers) = read_head(stream);
     let is_chunked = headers.iter().any(|header| header.0 == "transfer-encoding");
     let mut body = Vec::new();

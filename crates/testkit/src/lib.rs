@@ -54,7 +54,7 @@ pub use self::corpus::failing_inputs;
 pub use self::editor::Editor;
 pub use self::fake_checkpoints::{FakeCheckpoints, Takeover};
 pub use self::fake_env::{EnvKit, FakeEnv, FakeFactory};
-pub use self::http::{HttpAnswer, HttpServer, SseEvent, SseEvents, http};
+pub use self::http::{HttpAnswer, HttpServer, SseEvent, SseEvents, http, https};
 pub use self::mcp::McpClient;
 pub use self::output::Output;
 pub use self::process::processes_with;

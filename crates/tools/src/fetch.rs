@@ -22,6 +22,7 @@ use serde::Deserialize;
 use windlass_core::permission::Subject;
 use windlass_core::tool::{Category, Judgement, Tool, ToolContext, ToolError, ToolOutput, ToolTraits};
 
+pub use self::address::objection as address_objection;
 use self::guard::{NameService, SystemNames, Way};
 use self::page::{Found, Page};
 use self::target::{Redirect, Target, TargetError};

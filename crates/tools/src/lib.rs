@@ -91,7 +91,7 @@ use std::time::Duration;
 use windlass_core::tool::ToolSet;
 use windlass_sandbox::{CommandSandbox, Workspace};
 
-pub use self::fetch::FetchConfig;
+pub use self::fetch::{FetchConfig, address_objection};
 pub use self::outputs::OutputStore;
 pub use self::todo::{TodoItem, TodoList, TodoStatus};
 use crate::bash::{Jobs, Keeping};

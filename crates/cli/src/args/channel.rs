@@ -11,7 +11,7 @@ use super::SettingsOptions;
 const WEBHOOK_HELP: &str = "\
 Both directions are signed with the secret in WINDLASS_WEBHOOK_SECRET, as the Standard Webhooks specification defines it.
 A bridge posts messages to /messages, each with the key of its conversation, and gets answers and questions at --to:
-  {\"key\": \"agent:main:telegram:group:ann\", \"text\": \"what changed today?\"}
+  {\"key\": \"agent:main:telegram:group:family\", \"sender\": \"ann\", \"text\": \"what changed today?\"}
 
 docs/channels.md has a complete bridge.";
 
@@ -30,6 +30,10 @@ pub(crate) struct WebhookOptions {
     /// Send answers and questions to this address
     #[arg(long, value_name = "URL")]
     pub(crate) to: String,
+    /// Person who may answer permission requests and use commands, as the bridge names the sender; may be repeated
+    /// [default: channel.approvers in the settings, or whoever sent the message that is being answered]
+    #[arg(long, value_name = "SENDER")]
+    pub(crate) approver: Vec<String>,
     /// Folder that new sessions work in [default: the current one]
     #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
     pub(crate) cd: Option<PathBuf>,

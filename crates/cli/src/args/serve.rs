@@ -1,6 +1,6 @@
 //! Command-line arguments of `windlass serve` and `windlass token`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
@@ -11,12 +11,13 @@ use super::{ModeOptions, SettingsOptions};
 pub(crate) const SERVE_HELP: &str = "\
   windlass serve                          on this machine only; prints a link that signs your browser in
   windlass serve --listen 0.0.0.0:4747 --name box.lan      in your network, under this name
+  windlass serve --listen 0.0.0.0:4747 --tls-cert box.pem --tls-key box.key     with HTTPS
   windlass token create ci --scope read --scope write      a token for a program
   windlass token link                     another login link, for your phone
 
 The link works once, for ten minutes. Every request needs the cookie it gives, or a token; requests
-under another name or from pages of other sites are refused. The server speaks HTTP: put a proxy
-with TLS before it (--https), or use an SSH tunnel, outside a network you trust.
+under another name or from pages of other sites are refused. Outside a network you trust, use HTTPS
+(--tls-cert and --tls-key), put a proxy with TLS before the server (--https), or use an SSH tunnel.
 
 Sessions go on when a browser leaves, and when the server is restarted. Ctrl+C stops the server once
 running turns have ended; a second Ctrl+C stops it at once.";
@@ -65,16 +66,24 @@ pub(crate) struct AttachOptions {
 
 #[derive(Debug, Args)]
 pub(crate) struct ServeOptions {
-    /// Address and port; other machines can connect only if it is not a loopback address
-    #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:4747")]
-    pub(crate) listen: SocketAddr,
+    /// Address and port; other machines can connect only if it is not a loopback address [default: server.listen in the settings, or 127.0.0.1:4747]
+    #[arg(long, value_name = "ADDR:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
     /// Host name under which the server is reached, as in `box.lan`; may be repeated
     #[arg(long, value_name = "HOST")]
     pub(crate) name: Vec<String>,
+    /// Speak HTTPS with this certificate: a PEM file, with the certificates of the issuers after it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Private key of the certificate: a PEM file, not encrypted
+    #[arg(long, value_name = "FILE")]
+    pub(crate) tls_key: Option<PathBuf>,
     /// A proxy before the server speaks TLS: cookies are marked as secure
     #[arg(long)]
     pub(crate) https: bool,
-    /// Also answer as an OpenAI server: /v1/models and /v1/chat/completions, with a token as the API key
+    #[command(flatten)]
+    pub(crate) proxy: ProxyOptions,
+    /// Also answer as an OpenAI server: /v1/models, /v1/chat/completions and /v1/responses, with a token as the API key
     #[arg(long)]
     pub(crate) openai: bool,
     /// Folder of new sessions that name none [default: the current folder]
@@ -87,6 +96,20 @@ pub(crate) struct ServeOptions {
     pub(crate) mode: ModeOptions,
     #[command(flatten)]
     pub(crate) settings: SettingsOptions,
+}
+
+/// A proxy that signs people in.
+#[derive(Debug, Args)]
+pub(crate) struct ProxyOptions {
+    /// Address of a proxy that signs people in and names them in a header
+    #[arg(long, value_name = "IP")]
+    pub(crate) trust_proxy: Option<IpAddr>,
+    /// The header, as in `X-Forwarded-User`; it is ignored from other addresses
+    #[arg(long, value_name = "NAME")]
+    pub(crate) identity_header: Option<String>,
+    /// User that the proxy may name, with all scopes or with those after `=`; `*` is anybody; may be repeated
+    #[arg(long, value_name = "USER[=SCOPE,…]")]
+    pub(crate) identity: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]

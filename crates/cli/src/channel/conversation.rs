@@ -12,8 +12,8 @@ use tokio::sync::{Mutex, Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::{
-    Approval, Begin, Channel, ChannelError, Cleaning, Client, Envelope, Event, Input, Pressed, SessionId,
-    UserReply, Waiting, converse,
+    Answer, Approval, Approvers, Begin, Channel, ChannelError, Cleaning, Client, Envelope, Event,
+    HeldMessages, Input, Pressed, SenderMessage, SessionId, UserReply, Waiting, converse, typed_command,
 };
 use windlass_config::environment;
 use windlass_core::log::SessionKey;
@@ -32,6 +32,10 @@ const DELAYS: [Duration; 3] = [
     Duration::from_secs(2),
     Duration::from_secs(8),
 ];
+/// Reason that nobody can answer a permission request.
+const UNNAMED: &str = "the bridge does not say who writes. It must send `sender`, or use a key with `dm:`.";
+/// Pause before a turn is stopped, and stopped again, when the channel closes.
+const STOP_AGAIN: Duration = Duration::from_millis(20);
 /// Message that stops the running turn.
 const STOP: &str = "/stop";
 
@@ -43,6 +47,7 @@ pub(super) struct Conversations {
     /// Address of the bridge.
     to: String,
     secret: Secret,
+    approvers: Approvers,
     open: Mutex<HashMap<String, Open>>,
     tasks: TaskTracker,
     closing: CancellationToken,
@@ -51,7 +56,7 @@ pub(super) struct Conversations {
 /// An open conversation, seen from outside.
 struct Open {
     session: SessionId,
-    inbox: mpsc::Sender<String>,
+    inbox: mpsc::Sender<SenderMessage>,
     stop: Arc<Notify>,
 }
 
@@ -64,12 +69,18 @@ pub(super) enum NotTaken {
 }
 
 impl Conversations {
-    pub(super) fn new(backend: Arc<Service>, place: String, to: String, secret: Secret) -> Arc<Self> {
+    pub(super) fn new(
+        backend: Arc<Service>,
+        place: String,
+        (to, secret): (String, Secret),
+        approvers: Approvers,
+    ) -> Arc<Self> {
         Arc::new(Self {
             backend,
             place,
             to,
             secret,
+            approvers,
             open: Mutex::default(),
             tasks: TaskTracker::new(),
             closing: CancellationToken::new(),
@@ -77,7 +88,11 @@ impl Conversations {
     }
 
     /// SES-9: takes a message for the session with this key. Returns the session.
-    pub(super) async fn take(self: &Arc<Self>, key: SessionKey, text: String) -> Result<SessionId, NotTaken> {
+    pub(super) async fn take(
+        self: &Arc<Self>,
+        key: SessionKey,
+        said: SenderMessage,
+    ) -> Result<SessionId, NotTaken> {
         let mut open = self.open.lock().await;
         open.retain(|_, known| !known.inbox.is_closed());
         let name = key.to_string();
@@ -92,11 +107,11 @@ impl Conversations {
         let Some(known) = open.get(&name) else {
             return Err(NotTaken::Failed("the conversation was closed".to_owned()));
         };
-        if text.trim() == STOP {
+        if said.text.trim() == STOP {
             known.stop.notify_waiters();
             return Ok(known.session.clone());
         }
-        match known.inbox.try_send(text) {
+        match known.inbox.try_send(said) {
             Ok(()) => Ok(known.session.clone()),
             Err(TrySendError::Full(_)) => Err(NotTaken::Busy(format!(
                 "{MOST_WAITING} messages of this conversation wait, which is the maximum"
@@ -118,6 +133,8 @@ impl Conversations {
             conversations: Arc::clone(self),
             key: key.to_string(),
             lines,
+            asker: None,
+            held: HeldMessages::default(),
         };
         let (session, stopping) = (info.id.clone(), Arc::clone(&stop));
         let this = Arc::clone(self);
@@ -126,9 +143,15 @@ impl Conversations {
             let mut interrupt = move || {
                 let (stop, closing) = (Arc::clone(&stopping), closing.clone());
                 async move {
+                    // The turn is stopped again until it has ended. Without the pause, the loop around it would keep the
+                    // thread that has to end it.
+                    let closed = async {
+                        closing.cancelled().await;
+                        environment::clock().sleep(STOP_AGAIN).await;
+                    };
                     tokio::select! {
                         () = stop.notified() => {}
-                        () = closing.cancelled() => {}
+                        () = closed => {}
                     }
                 }
                 .boxed()
@@ -175,7 +198,10 @@ impl Conversations {
 struct WebhookChannel {
     conversations: Arc<Conversations>,
     key: String,
-    lines: mpsc::Receiver<String>,
+    lines: mpsc::Receiver<SenderMessage>,
+    /// Person whose message the current turn answers.
+    asker: Option<String>,
+    held: HeldMessages,
 }
 
 impl WebhookChannel {
@@ -188,15 +214,45 @@ impl WebhookChannel {
         sent.map_err(|why| ChannelError::Turn(format!("the bridge did not take a message: {why}")))
     }
 
-    async fn line(&mut self) -> Option<String> {
+    async fn line(&mut self) -> Option<SenderMessage> {
         tokio::select! {
             line = self.lines.recv() => line,
             () = self.conversations.closing.cancelled() => None,
         }
     }
 
+    /// Waits for a message of somebody who may answer. Messages of others are kept for after the turn.
+    async fn answer(&mut self) -> Result<Option<String>, ChannelError> {
+        loop {
+            let Some(said) = self.line().await else {
+                return Ok(None);
+            };
+            let approvers = &self.conversations.approvers;
+            if approvers.allow(said.sender.as_deref(), self.asker.as_deref()) {
+                return Ok(Some(said.text));
+            }
+            let who = approvers.told(self.asker.as_deref());
+            let text = match self.held.keep(said) {
+                true => format!("Only {who} can answer this question. Other messages wait until then."),
+                false => format!(
+                    "Only {who} can answer this question. Too many messages wait; this one is dropped."
+                ),
+            };
+            self.tell("status", &text, Value::Null).await?;
+        }
+    }
+
     /// Asks for permission until there is an answer.
     async fn permission(&mut self, mut approval: Approval) -> Result<Option<UserReply>, ChannelError> {
+        if !self.conversations.approvers.exist(self.asker.as_deref()) {
+            let text = format!(
+                "Refused: {} Nobody can allow it, because {UNNAMED}",
+                approval.question()
+            );
+            self.tell("status", &text, Value::Null).await?;
+            let why = "nobody in this channel can be asked".to_owned();
+            return Ok(Some(UserReply::Permission(Answer::NoBecause(why))));
+        }
         approval.set_seen(true);
         let choices: Vec<Value> = approval
             .choices()
@@ -214,7 +270,7 @@ impl WebhookChannel {
         let mut asked = text.trim().to_owned();
         loop {
             self.tell("question", &asked, json!({"choices": choices})).await?;
-            let Some(line) = self.line().await else {
+            let Some(line) = self.answer().await? else {
                 return Ok(None);
             };
             asked = match approval.line(&line) {
@@ -236,7 +292,21 @@ impl WebhookChannel {
 #[async_trait]
 impl Channel for WebhookChannel {
     async fn recv(&mut self) -> Result<Option<Input>, ChannelError> {
-        Ok(self.line().await.map(Input::text))
+        let said = match self.held.take() {
+            Some(_) if self.conversations.closing.is_cancelled() => return Ok(None),
+            Some(said) => said,
+            None => match self.line().await {
+                Some(said) => said,
+                None => return Ok(None),
+            },
+        };
+        let approvers = &self.conversations.approvers;
+        if typed_command(&said.text).is_some() && !approvers.command(said.sender.as_deref()) {
+            let text = format!("only {} can use commands here", approvers.told(None));
+            return Err(ChannelError::Turn(text));
+        }
+        self.asker = said.sender;
+        Ok(Some(Input::text(said.text)))
     }
 
     async fn send(&mut self, envelope: &Envelope) -> Result<(), ChannelError> {
@@ -269,7 +339,13 @@ impl Channel for WebhookChannel {
             }
             Waiting::Question { text, options, .. } => {
                 self.tell("question", text, json!({"choices": options})).await?;
-                Ok(self.line().await.map(UserReply::Text))
+                let is_answerable = self.conversations.approvers.exist(self.asker.as_deref());
+                let line = match is_answerable {
+                    true => self.answer().await?,
+                    // A plain question allows nothing: anybody may answer it.
+                    false => self.line().await.map(|said| said.text),
+                };
+                Ok(line.map(UserReply::Text))
             }
             Waiting::PermissionAnswer { .. } | Waiting::Queue { .. } => Ok(None),
         }

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use serde::Deserialize;
 use serde_json::json;
+use windlass_api::SenderMessage;
 use windlass_config::environment;
 use windlass_core::log::SessionKey;
 use windlass_providers::{RefusedWebhook, WebhookGuard};
@@ -27,6 +28,9 @@ struct Inbound {
     key: String,
     /// The words.
     text: String,
+    /// The person who wrote them. In a direct conversation, the key names the person.
+    #[serde(default)]
+    sender: Option<String>,
 }
 
 #[derive(Clone)]
@@ -61,7 +65,7 @@ async fn receive(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
         }
         Err(error) => return problem(StatusCode::UNAUTHORIZED, "", &error.to_string()),
     }
-    let Inbound { key, text } = match serde_json::from_slice(&body) {
+    let Inbound { key, text, sender } = match serde_json::from_slice(&body) {
         Ok(inbound) => inbound,
         Err(error) => return problem(StatusCode::BAD_REQUEST, "", &error.to_string()),
     };
@@ -72,7 +76,19 @@ async fn receive(State(shared): State<Shared>, headers: HeaderMap, body: Bytes) 
     if text.trim().is_empty() {
         return problem(StatusCode::BAD_REQUEST, "text", "the message is empty");
     }
-    match shared.conversations.take(key, text).await {
+    if sender.as_ref().is_some_and(|sender| sender.trim().is_empty()) {
+        return problem(
+            StatusCode::BAD_REQUEST,
+            "sender",
+            "the sender has no name; leave the field out",
+        );
+    }
+    let sender = sender.or_else(|| key.sender().map(str::to_owned));
+    match shared
+        .conversations
+        .take(key, SenderMessage { text, sender })
+        .await
+    {
         Ok(session) => (StatusCode::ACCEPTED, json!({"session": session}).to_string()).into_response(),
         Err(NotTaken::Busy(why)) => problem(StatusCode::TOO_MANY_REQUESTS, "", &why),
         Err(NotTaken::Failed(why)) => problem(StatusCode::INTERNAL_SERVER_ERROR, "key", &why),

@@ -39,6 +39,7 @@ pub(crate) async fn token(command: TokenCommand) -> Result<Exit, Problem> {
                     CredentialKind::Token => "token",
                     CredentialKind::Browser => "browser",
                     CredentialKind::Link => "link",
+                    CredentialKind::Proxy => "proxy",
                 };
                 let scopes: Vec<&str> = found.scopes.iter().map(|scope| scope.name()).collect();
                 say!(

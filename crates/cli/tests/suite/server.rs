@@ -330,6 +330,28 @@ fn changes_are_shown_and_undone() {
             .unwrap()
             .contains("system prompt")
     );
+    let next = server.get(&format!("{path}/context"))["next"].clone();
+    let spans = next["spans"].as_array().unwrap();
+    let origins: Vec<&str> = spans.iter().filter_map(|span| span["origin"].as_str()).collect();
+    for origin in ["options", "system", "tools", "message", "frame"] {
+        assert!(origins.contains(&origin), "{origin}: {origins:?}");
+    }
+    let sum = |key: &str| spans.iter().map(|span| span[key].as_u64().unwrap()).sum::<u64>();
+    assert_eq!(
+        (Some(sum("bytes")), Some(sum("tokens"))),
+        (next["bytes"].as_u64(), next["tokens"].as_u64())
+    );
+    let said = spans
+        .iter()
+        .find(|span| span["role"] == "user" && span["what"].as_str().unwrap().contains("go"));
+    assert!(
+        said.is_some_and(|span| span["age_ms"].is_u64() && span["message"].is_string()),
+        "{next}"
+    );
+    assert!(
+        next["used_tokens"].as_u64() > Some(0) && next["window"].as_u64() > Some(0),
+        "{next}"
+    );
     assert!(server.get(&format!("{path}/cost?by=cause"))["spent"].is_array());
     let page = server.request("GET", &format!("/s/{session}/plain"), "");
     assert!(
@@ -467,7 +489,14 @@ fn checks_refuse_in_order() {
 /// any route; valid credentials work all the while.
 #[test]
 fn nobody_gets_in() {
-    let (_sim, workspace, server) = served([], &[]);
+    let proxy = [
+        "--trust-proxy",
+        "127.0.0.2",
+        "--identity-header",
+        "X-Forwarded-User",
+    ];
+    let arguments: Vec<&str> = proxy.into_iter().chain(["--identity", "*", "--openai"]).collect();
+    let (_sim, workspace, server) = served([], &arguments);
     let token = workspace
         .run(&["token", "create", "gone", "--scope", "admin"])
         .output()
@@ -487,6 +516,8 @@ fn nobody_gets_in() {
         &[("Authorization", &link)],
         &[("Cookie", &half)],
         &[("Cookie", "windlass=1")],
+        &[("X-Forwarded-User", "ann")],
+        &[("X-Forwarded-User", "ann"), ("X-Forwarded-For", "127.0.0.2")],
         &[("Cookie", &server.cookie), ("Host", "evil.example")],
         &[("Cookie", &server.cookie), ("Origin", "https://evil.example")],
         &[("Cookie", &server.cookie), ("Sec-Fetch-Site", "cross-site")],
@@ -858,6 +889,133 @@ fn openai_answers_say_what_was_refused() {
         "{text}"
     );
     assert!(!workspace.has("a.txt"));
+}
+
+/// SRV-5: a turn as OpenAI's Responses, whole and streamed; `previous_response_id` continues the session, and after an
+/// older response a copy of it.
+#[test]
+fn responses_continue_and_branch() {
+    let replies = [
+        Reply::text("first answer"),
+        Reply::text("second answer"),
+        Reply::text("another second answer"),
+        write("a.txt"),
+        Reply::text("done"),
+    ];
+    let (sim, workspace, server) = served(replies, &["--openai", "--mode", "auto"]);
+    let ask = |more: Value| {
+        let mut body = json!({ "model": "windlass", "input": "one" });
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        server.request("POST", "/v1/responses", &body.to_string())
+    };
+    let first = ask(json!({ "instructions": "be brief", "metadata": { "a": "b" } }));
+    let session = first.header("x-windlass-session").unwrap().to_owned();
+    let first = first.json();
+    assert_eq!(
+        (
+            &first["status"],
+            &first["output"][0]["content"][0]["text"],
+            &first["metadata"]["a"]
+        ),
+        (&json!("completed"), &json!("first answer"), &json!("b"))
+    );
+    assert!(first["usage"]["output_tokens"].as_u64() > Some(0), "{first}");
+    assert!(format!("{:?}", sim.requests()[0].seen).contains("be brief"));
+    let more = json!({ "input": "two", "previous_response_id": first["id"] });
+    let second = ask(more.clone());
+    assert_eq!(second.header("x-windlass-session"), Some(session.as_str()));
+    assert_eq!(second.json()["output"][0]["content"][0]["text"], "second answer");
+    // The session has gone on: this is a branch.
+    let branch = ask(more);
+    assert_ne!(branch.header("x-windlass-session"), Some(session.as_str()));
+    assert_eq!(
+        branch.json()["output"][0]["content"][0]["text"],
+        "another second answer"
+    );
+    let branched = sim.outlines()[2].clone();
+    assert!(
+        branched.contains("first answer") && !branched.contains("second answer"),
+        "{branched}"
+    );
+    for (more, field) in [
+        (
+            json!({ "previous_response_id": "resp_none_1" }),
+            "previous_response_id",
+        ),
+        (json!({ "previous_response_id": "x" }), "previous_response_id"),
+        (json!({ "tools": [{ "type": "web_search" }] }), "tools"),
+    ] {
+        let refused = ask(more.clone());
+        assert!((400..500).contains(&refused.status), "{more}: {}", refused.body);
+        let is_unknown = refused.status == 404;
+        assert!(
+            is_unknown || refused.json()["error"]["param"] == field,
+            "{more}: {}",
+            refused.body
+        );
+    }
+    let stream = ask(json!({ "stream": true }));
+    assert!(workspace.has("a.txt"));
+    let frames: Vec<Value> = stream
+        .body
+        .lines()
+        .filter_map(|line| serde_json::from_str(line.strip_prefix("data: ")?).ok())
+        .collect();
+    let kinds: Vec<&str> = frames.iter().filter_map(|frame| frame["type"].as_str()).collect();
+    assert_eq!(kinds.first(), Some(&"response.created"), "{kinds:?}");
+    assert_eq!(kinds.last(), Some(&"response.completed"), "{kinds:?}");
+    let numbers: Vec<u64> = frames
+        .iter()
+        .filter_map(|frame| frame["sequence_number"].as_u64())
+        .collect();
+    assert_eq!(numbers, (0..frames.len() as u64).collect::<Vec<_>>());
+    let deltas = frames.iter().filter_map(|frame| frame["delta"].as_str());
+    let last = &frames.last().unwrap()["response"];
+    assert_eq!(
+        deltas.collect::<String>(),
+        last["output"][0]["content"][0]["text"].as_str().unwrap()
+    );
+    assert!(stream.body.contains(": tool "), "{}", stream.body);
+}
+
+/// SRV-1: a session that this server has open is deleted with its running turn; one that another process has open is not.
+#[test]
+fn an_open_session_is_deleted() {
+    let (sim, workspace, server) = served([write("a.txt"), Reply::text("fine")], &["--mode", "ask"]);
+    let session = server.session();
+    let list = server.events("/api/events");
+    server.say(&session, "go");
+    server.question(&session);
+    let path = format!("/api/sessions/{session}");
+    assert_eq!(server.request("DELETE", &path, "").status, 204);
+    list.wait_for("the deletion", |event| {
+        event.name == "deleted" && event.data["session"] == session.as_str()
+    });
+    assert_eq!(server.request("GET", &path, "").status, 404);
+    assert_eq!(server.request("DELETE", &path, "").status, 404);
+    assert!(!workspace.has("a.txt"));
+    assert_eq!(server.get("/api/questions")["questions"], json!([]));
+
+    let mut other = workspace.run(&["--plain", "--mode", "ask"]).open_stdin().start();
+    other.say("hello\n");
+    other.wait_for_stdout("fine");
+    let held = server.get("/api/sessions")["sessions"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let refused = server.request("DELETE", &format!("/api/sessions/{held}"), "");
+    assert_eq!(refused.status, 409, "{}", refused.body);
+    other.hush();
+    assert_eq!(other.output().code, Some(0));
+    assert_eq!(
+        server
+            .request("DELETE", &format!("/api/sessions/{held}"), "")
+            .status,
+        204
+    );
+    assert_eq!(sim.count(), 2);
 }
 
 /// SRV-6: counts are there for Prometheus.

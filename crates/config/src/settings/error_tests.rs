@@ -67,7 +67,7 @@ fn keys_of_another_section_name_the_right_one() {
             "[compaction]\nauto_compact = true\nfoo = 1",
             "config.toml:2:1: compaction.auto_compact: unknown key; did you mean `context.auto_compact`?\n\
              config.toml:3:1: compaction.foo: unknown key; known here: provider, model, fallback, agent, agents, autonomy, tools, retry, \
-             timeouts, context, memory, code, security, session, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers",
+             timeouts, context, memory, code, security, session, server, channel, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers",
         ),
         (
             "base_url = \"x\"",
@@ -87,7 +87,7 @@ fn keys_like_no_other_list_what_is_there() {
         (
             "[zebra]",
             "config.toml:1:2: zebra: unknown key; known here: provider, model, fallback, agent, agents, autonomy, tools, retry, timeouts, \
-             context, memory, code, security, session, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers",
+             context, memory, code, security, session, server, channel, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers",
         ),
         (
             "[models.gpt-5.1]\nimages = true",
@@ -309,7 +309,7 @@ fn variables_and_flags_are_checked_like_files() {
          max_incomplete_prompts, max_cost_usd, system_prompt, reasoning, max_output_tokens, goal\n\
          flag -c: models.gpt-5.1.images: unknown key; a name with dots is quoted: `models.\"gpt-5.1\".images`\n\
          flag -c: \"a b\": unknown key; known here: provider, model, fallback, agent, agents, autonomy, tools, retry, timeouts, context, \
-         memory, code, security, session, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers\n\
+         memory, code, security, session, server, channel, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers\n\
          flag -c: context.auto_compact: expected true or false, found integer 1"
     );
 }
@@ -320,7 +320,7 @@ fn what_a_file_says_cannot_command_the_terminal() {
     check(&[(
         "\"\\u001b[2J\u{9b}\" = 1\nagent.reasoning = \"\\u009bx\"",
         "config.toml:1:1: \"\\u001b[2J\\u009b\": unknown key; known here: provider, model, fallback, agent, agents, autonomy, tools, \
-         retry, timeouts, context, memory, code, security, session, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers\n\
+         retry, timeouts, context, memory, code, security, session, server, channel, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers\n\
          config.toml:2:19: agent.reasoning: expected one of \"off\", \"low\", \"medium\", \"high\", found string \
          \"\\u009bx\"",
     )]);

@@ -14,6 +14,7 @@ mod models;
 mod providers;
 mod retry;
 mod security;
+mod server;
 mod session;
 mod telemetry;
 mod timeouts;
@@ -66,6 +67,8 @@ pub(super) static SECTIONS: &[&Section] = &[
     &code::SECTION,
     &security::SECTION,
     &session::SECTION,
+    &server::SECTION,
+    &server::CHANNEL,
     &checkpoints::SECTION,
     &tui::SECTION,
     &telemetry::SECTION,

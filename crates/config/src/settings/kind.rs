@@ -1,5 +1,6 @@
 //! The types of keys: validation, description and destination.
 
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use toml_edit::Item;
@@ -77,6 +78,12 @@ pub(super) enum TextRule {
     Url,
     /// A valid HTTP header value.
     Header,
+    /// Name of an HTTP header.
+    HeaderName,
+    /// IP address and port.
+    Socket,
+    /// IP address.
+    Ip,
 }
 
 fn host(text: &str) -> Result<(), String> {
@@ -275,6 +282,12 @@ impl TextRule {
             Self::Variable => is_variable(text),
             Self::Url => return check_url(text),
             Self::Header => !text.contains(|letter: char| letter.is_control() && letter != '\t'),
+            Self::HeaderName => {
+                let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+                !text.is_empty() && text.chars().all(is_part)
+            }
+            Self::Socket => text.parse::<SocketAddr>().is_ok(),
+            Self::Ip => text.parse::<IpAddr>().is_ok(),
         };
         if fits {
             return Ok(());
@@ -283,6 +296,9 @@ impl TextRule {
         Err(match self {
             Self::Variable => format!("expected the name of an environment variable; {NO_SECRETS}"),
             Self::Header => "expected a header value without line breaks and control characters".to_owned(),
+            Self::HeaderName => "expected the name of a header: letters, digits and `-`".to_owned(),
+            Self::Socket => "expected an address with a port, such as \"127.0.0.1:4747\"".to_owned(),
+            Self::Ip => "expected an IP address without a port, such as \"10.0.0.2\"".to_owned(),
             Self::Free | Self::Name | Self::Url => {
                 "expected a string of one line that is not empty".to_owned()
             }

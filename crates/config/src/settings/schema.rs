@@ -102,6 +102,9 @@ fn text(rule: TextRule) -> Json {
         TextRule::Free | TextRule::Header => json!({ "type": "string" }),
         TextRule::Name => json!({ "type": "string", "minLength": 1 }),
         TextRule::Variable => json!({ "type": "string", "pattern": "^[A-Za-z_][A-Za-z0-9_]*$" }),
+        TextRule::Socket => json!({ "type": "string", "pattern": ":[0-9]+$" }),
+        TextRule::Ip => json!({ "type": "string", "pattern": "^[0-9a-fA-F:.]+$" }),
+        TextRule::HeaderName => json!({ "type": "string", "pattern": "^[A-Za-z0-9-]+$" }),
         TextRule::Url => json!({ "type": "string", "pattern": "^https?://[^@/]" }),
     }
 }

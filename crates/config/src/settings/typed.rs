@@ -2,6 +2,8 @@
 //!
 //! `Default` gives empty structs; the defaults that a user sees are in the table of keys.
 
+mod server;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
@@ -16,6 +18,8 @@ use windlass_providers::{Effort, Wire};
 use windlass_sandbox::ResourceLimits;
 
 use windlass_core::compact::Strategy;
+
+pub use self::server::ServerSettings;
 
 /// Limits and behavior of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -305,6 +309,10 @@ pub struct SessionSettings {
     pub max_conversation_messages: usize,
     /// Settings of checkpoints.
     pub checkpoints: CheckpointSettings,
+    /// Settings of the HTTP server.
+    pub server: ServerSettings,
+    /// UI-6: people who may answer permission requests in channels.
+    pub approvers: Vec<String>,
 }
 
 /// SES-11: limits of the checkpoints.

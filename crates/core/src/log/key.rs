@@ -109,6 +109,14 @@ impl SessionKey {
         }
     }
 
+    /// Returns the person of a direct conversation; `None` for any other key.
+    pub fn sender(&self) -> Option<&str> {
+        match &self.route {
+            Route::Account { kind: "dm", name, .. } => Some(name),
+            _ => None,
+        }
+    }
+
     /// Returns the agent's name.
     pub fn agent(&self) -> &str {
         &self.agent

@@ -1,4 +1,4 @@
-//! Answers of Chat Completions: whole, or as a stream.
+//! Answers of Chat Completions: whole, or as a stream. Responses share how a turn is followed.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -32,10 +32,20 @@ pub(super) struct Turn {
 }
 
 /// Stops the turn when the client leaves.
-struct Leaving {
+pub(super) struct Leaving {
     backend: Arc<dyn Backend>,
     session: SessionId,
-    is_over: bool,
+    pub(super) is_over: bool,
+}
+
+impl Leaving {
+    pub(super) fn of(turn: &Turn) -> Self {
+        Self {
+            backend: Arc::clone(&turn.ports.backend),
+            session: turn.session.clone(),
+            is_over: turn.is_detached,
+        }
+    }
 }
 
 impl Drop for Leaving {
@@ -49,15 +59,15 @@ impl Drop for Leaving {
 
 /// The answer so far.
 #[derive(Default)]
-struct Heard {
-    usage: Usage,
+pub(super) struct Heard {
+    pub(super) usage: Usage,
     refused: Vec<String>,
-    end: Option<(String, &'static str)>,
+    pub(super) end: Option<(String, &'static str)>,
 }
 
 impl Heard {
     /// Applies an event. A question is answered with no.
-    fn apply(&mut self, turn: (&ServerPorts, &SessionId), event: &Event) {
+    pub(super) fn apply(&mut self, turn: (&ServerPorts, &SessionId), event: &Event) {
         match event {
             Event::Usage { usage, .. } => {
                 self.usage.input += usage.input;
@@ -118,11 +128,7 @@ impl Heard {
 
 /// Waits for the end of the turn.
 pub(super) async fn whole(mut turn: Turn) -> Value {
-    let mut leaving = Leaving {
-        backend: Arc::clone(&turn.ports.backend),
-        session: turn.session.clone(),
-        is_over: turn.is_detached,
-    };
+    let mut leaving = Leaving::of(&turn);
     let mut heard = Heard::default();
     while let Some(envelope) = turn.events.next().await {
         heard.apply((&turn.ports, &turn.session), &envelope.event);
@@ -146,8 +152,12 @@ pub(super) async fn whole(mut turn: Turn) -> Value {
 
 /// Passes the turn on as it happens.
 pub(super) fn stream(turn: Turn, with_usage: bool) -> Response {
-    let body = Body::from_stream(chunks(turn, with_usage).map(Ok::<_, Infallible>));
-    let mut response = Response::new(body);
+    event_stream(chunks(turn, with_usage))
+}
+
+/// Sends frames as server-sent events.
+pub(super) fn event_stream(frames: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(frames.map(Ok::<_, Infallible>)));
     let headers = response.headers_mut();
     headers.insert(
         header::CONTENT_TYPE,
@@ -169,11 +179,7 @@ struct Streaming {
 
 fn chunks(turn: Turn, with_usage: bool) -> impl Stream<Item = Bytes> {
     let mut streaming = Streaming {
-        leaving: Leaving {
-            backend: Arc::clone(&turn.ports.backend),
-            session: turn.session.clone(),
-            is_over: turn.is_detached,
-        },
+        leaving: Leaving::of(&turn),
         heard: Heard::default(),
         ready: VecDeque::new(),
         with_usage,

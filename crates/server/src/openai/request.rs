@@ -99,7 +99,7 @@ fn parts(content: &Value, place: &str) -> Result<Vec<Part>, Problem> {
 }
 
 /// Reads an image from a data URL. Nothing is fetched.
-fn image(url: &str) -> Option<Part> {
+pub(super) fn image(url: &str) -> Option<Part> {
     let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let is_known = matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp");
     is_known.then(|| {
@@ -112,7 +112,7 @@ fn image(url: &str) -> Option<Part> {
 }
 
 /// Returns the earlier messages as one text.
-fn told(messages: &[Value]) -> Option<String> {
+pub(super) fn told(messages: &[Value]) -> Option<String> {
     let line = |message: &Value| {
         let role = message["role"].as_str()?;
         let text = match &message["content"] {

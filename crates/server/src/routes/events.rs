@@ -19,8 +19,10 @@ use windlass_api::{EVENT_VERSION, Envelope, SessionId};
 
 use crate::app::{App, Shared};
 use crate::checks::Who;
+use crate::credentials::{Credential, CredentialKind};
 use crate::hub::frame;
 use crate::problem::Problem;
+use crate::push::user_of;
 use crate::queue::{Queue, SharedQueue, event};
 
 /// Time between two comments that keep a connection open.
@@ -56,7 +58,7 @@ pub(crate) async fn one(
     }
     let after = asked.after.take().or_else(|| last_event_id(&headers));
     asked.sessions.push(Followed { session: id, after });
-    stream(&app, asked, false, &who.0.0.id).await
+    stream(&app, asked, false, &who.0.0).await
 }
 
 pub(crate) async fn all(
@@ -70,7 +72,7 @@ pub(crate) async fn all(
         // A browser that reconnects by itself repeats the address, and knows better in this header.
         only.after = last_event_id(&headers).or(only.after);
     }
-    stream(&app, asked, true, &who.0.0.id).await
+    stream(&app, asked, true, &who.0.0).await
 }
 
 /// Query of a stream.
@@ -118,7 +120,7 @@ fn last_event_id(headers: &HeaderMap) -> Option<u64> {
     headers.get("last-event-id")?.to_str().ok()?.parse().ok()
 }
 
-async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &str) -> Result<Response, Problem> {
+async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &Credential) -> Result<Response, Problem> {
     let queue: SharedQueue = Arc::new(Queue::default());
     let mut first = VecDeque::from([First::Frame(Bytes::from_static(b"retry: 1000\n\n"))]);
     let has_old_epoch = asked.epoch.is_some_and(|epoch| epoch != app.epoch);
@@ -129,6 +131,8 @@ async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &str) -> Resul
         app.coarse.join(&queue);
     }
     app.metrics.opened();
+    let user = user_of(who);
+    app.push.is_present(&user, true);
     let events = Events {
         app: Arc::clone(app),
         queue,
@@ -137,7 +141,9 @@ async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &str) -> Resul
         heartbeat: ticking(HEARTBEAT),
         credential: ticking(CREDENTIAL),
         checking: None,
-        who: who.to_owned(),
+        // The proxy's own users are not stored, and cannot be revoked here.
+        who: (who.kind != CredentialKind::Proxy).then(|| who.id.clone()),
+        user,
         is_stopped: Box::pin(app.stop.clone().cancelled_owned()),
         is_over: false,
     };
@@ -209,7 +215,9 @@ struct Events {
     heartbeat: Interval,
     credential: Interval,
     checking: Option<BoxFuture<'static, bool>>,
-    who: String,
+    who: Option<String>,
+    /// Person behind the credential.
+    user: String,
     is_stopped: Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>,
     is_over: bool,
 }
@@ -243,8 +251,9 @@ impl Events {
 
     /// Ends the stream if the credential was revoked.
     fn poll_credential(&mut self, cx: &mut Context<'_>) {
+        let Some(who) = self.who.clone() else { return };
         if self.checking.is_none() && self.credential.poll_tick(cx).is_ready() {
-            let (app, who) = (Arc::clone(&self.app), self.who.clone());
+            let app = Arc::clone(&self.app);
             self.checking = Some(Box::pin(async move {
                 app.credentials.is_valid(&who).await.unwrap_or(true)
             }));
@@ -267,6 +276,7 @@ impl Events {
 impl Drop for Events {
     fn drop(&mut self) {
         self.app.metrics.closed();
+        self.app.push.is_present(&self.user, false);
     }
 }
 

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_api::{AgentRow, Event, Find, GoalEvent, Plan, SessionEvent, SessionId, Wait};
+use windlass_api::{AgentRow, ContextReport, Event, Find, GoalEvent, Plan, SessionEvent, SessionId, Wait};
 use windlass_core::log::{AgentQuery, Spent, SpentBy};
 
 use super::body::Query;
@@ -26,18 +26,21 @@ pub(crate) struct Context {
     window: u64,
     /// The spans of the next request, as `/context show` prints them.
     report: String,
+    /// The next request, span by span.
+    next: ContextReport,
 }
 
 pub(crate) async fn context(
     State(app): State<Shared>,
     Path(id): Path<SessionId>,
 ) -> Result<Json<Context>, Problem> {
-    let overview = app.ports.backend.overview(&id).await?;
+    let next = app.ports.backend.context(&id).await?;
     let reply = super::messages::run(&app, &id, "/context show").await?;
     Ok(Json(Context {
-        tokens: overview.info.totals.context_tokens,
-        window: overview.window,
+        tokens: next.used_tokens,
+        window: next.window,
         report: reply.text,
+        next,
     }))
 }
 

@@ -206,6 +206,6 @@ pub(crate) async fn delete(
     State(app): State<Shared>,
     Path(id): Path<SessionId>,
 ) -> Result<StatusCode, Problem> {
-    app.ports.store.delete(&id).await?;
+    app.ports.backend.delete(&id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

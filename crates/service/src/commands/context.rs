@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use windlass_api::{Event, Message, Part, SessionEvent};
+use windlass_api::{ContextReport, Event, Message, Part, SessionEvent};
 use windlass_core::clock::Timestamp;
 use windlass_core::compact::{estimate_tokens, fidelity, without_outputs};
 use windlass_core::context::prepare;
@@ -177,21 +177,34 @@ async fn replace(cx: &mut CommandContext<'_>, message: Message) -> Result<(), Lo
     Ok(())
 }
 
-async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
+/// Returns the spans of the next request.
+pub(super) async fn report(cx: &mut CommandContext<'_>) -> Result<ContextReport, Stop> {
     let Next {
         notices,
         layout,
         messages,
         model,
     } = next(cx).await?;
-    let session = cx.info.id.clone();
-    let exchanges = cx.store().exchanges(&session).await?;
+    let exchanges = cx.store().exchanges(&cx.info.id).await?;
     let now = cx.inner.clock.now();
-    let rows = rows(&layout, &messages, exchanges.last(), model.price, now);
-    let tokens: u64 = rows.iter().map(|row| row.tokens).sum();
-    // The figure of the status line and of `/status` comes from the provider, and only exists after a request.
-    let used = cx.stored_info().await?.totals.context_tokens;
-    let share = |tokens: u64| match model.context_window {
+    let spans = rows(&layout, &messages, exchanges.last(), model.price, now);
+    Ok(ContextReport {
+        model: model.id.clone(),
+        window: model.context_window,
+        used_tokens: cx.stored_info().await?.totals.context_tokens,
+        bytes: layout.body.len(),
+        tokens: spans.iter().map(|span| span.tokens).sum(),
+        cost_usd: spans.iter().map(|span| span.cost_usd).sum(),
+        spans,
+        notices,
+    })
+}
+
+async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
+    let report = report(cx).await?;
+    let now = cx.inner.clock.now();
+    let (rows, used, tokens) = (&report.spans, report.used_tokens, report.tokens);
+    let share = |tokens: u64| match report.window {
         0 => String::new(),
         window => format!(", {} % of {window}", tokens * 100 / window),
     };
@@ -202,7 +215,7 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
     let _ = writeln!(
         text,
         "next request: {} bytes, about {tokens} tokens{}",
-        layout.body.len(),
+        report.bytes,
         share(tokens)
     );
     let _ = writeln!(
@@ -229,7 +242,7 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
             continue;
         }
         let age = row
-            .age
+            .age_ms
             .map_or(String::new(), |age| Timestamp(now.0.saturating_sub(age)).ago(now));
         let cache = if row.is_cached { "cached" } else { "" };
         let price = row.cost_usd.map_or(String::new(), dollars);
@@ -242,11 +255,10 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
             row.what
         );
     }
-    let total: Option<f64> = rows.iter().map(|row| row.cost_usd).sum();
-    if let Some(total) = total {
+    if let Some(total) = report.cost_usd {
         let _ = write!(text, "sending it costs about {}", dollars(total));
     }
-    said(&notices, text.trim_end())
+    said(&report.notices, text.trim_end())
 }
 
 async fn costs(cx: &mut CommandContext<'_>) -> Outcome {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use tokio::sync::oneshot;
-use windlass_api::{Checkpoint, ClientError, FileChange, Message, MessageId, Overview, Wait};
+use windlass_api::{Checkpoint, ClientError, ContextReport, FileChange, Message, MessageId, Overview, Wait};
 use windlass_core::checkpoint::CheckpointError;
 
-use super::CommandContext;
+use super::{CommandContext, context};
 use crate::format::one_line;
 use crate::goal::Goal;
 
@@ -19,6 +19,7 @@ pub(crate) enum Look {
     GoOn(oneshot::Sender<()>),
     Checkpoints(oneshot::Sender<Result<Vec<Checkpoint>, ClientError>>),
     Changes(u64, oneshot::Sender<Result<Vec<FileChange>, ClientError>>),
+    Context(oneshot::Sender<Result<ContextReport, ClientError>>),
 }
 
 impl CommandContext<'_> {
@@ -35,6 +36,10 @@ impl CommandContext<'_> {
             }
             Look::Checkpoints(answer) => drop(answer.send(self.checkpoints().await)),
             Look::Changes(number, answer) => drop(answer.send(self.changes(number).await)),
+            Look::Context(answer) => {
+                let report = context::report(self).await;
+                let _ = answer.send(report.map_err(|stop| self.refusal(stop, "context", "/context")));
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Returns the reason an address is not public; `None` if it is.
-pub(super) fn objection(address: IpAddr) -> Option<&'static str> {
+pub fn objection(address: IpAddr) -> Option<&'static str> {
     match address {
         IpAddr::V4(address) => objection_v4(address),
         IpAddr::V6(address) => objection_v6(address),
