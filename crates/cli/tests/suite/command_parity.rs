@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use windlass_sim::{Protocol, Reply};
-use windlass_testkit::{Editor, PATIENCE, SimServer, Workspace, eventually};
+use windlass_testkit::{Editor, PATIENCE, Screen, SimServer, Workspace, eventually};
 
 use super::server::serve;
 use super::support::with_replies;
@@ -256,10 +256,7 @@ fn screen(expected: &[(bool, Vec<String>)]) -> Vec<String> {
             "/exit" => screen.wait_exit() == Some(0),
             // The screen then shows the other session.
             "/fork" | "/clear" => eventually(PATIENCE, || Some(scene.sessions()) > before),
-            _ => {
-                let shown = || scene.common(&format!("{}\n{}", screen.scrollback(), screen.contents()));
-                eventually(PATIENCE, || covers(&shown(), text))
-            }
+            _ => shows(&mut screen, &scene, line, text),
         };
         if !is_shown {
             let shown = screen.contents();
@@ -272,6 +269,27 @@ fn screen(expected: &[(bool, Vec<String>)]) -> Vec<String> {
     }
     scene.check_model("terminal UI");
     differences
+}
+
+/// Waits until the screen shows a text and nothing runs. A line that came too early is typed again.
+fn shows(screen: &mut Screen, scene: &Scene, line: &str, text: &[String]) -> bool {
+    const TOO_EARLY: &str = "has to wait: a turn runs";
+    const TRIES: usize = 20;
+    for tried in 1..=TRIES {
+        let shown = || scene.common(&format!("{}\n{}", screen.scrollback(), screen.contents()));
+        let early = || screen.contents().matches(TOO_EARLY).count() >= tried;
+        if !eventually(PATIENCE, || covers(&shown(), text) || early()) {
+            return false;
+        }
+        if covers(&shown(), text) {
+            let is_idle = |shown: &str| !shown.contains("esc stops") && !shown.contains("esc to cancel");
+            screen.wait_until("nothing runs", is_idle);
+            return true;
+        }
+        screen.type_keys(line);
+        screen.press("enter");
+    }
+    false
 }
 
 /// Returns true if a text has all lines.

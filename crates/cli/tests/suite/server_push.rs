@@ -176,12 +176,8 @@ fn news_are_pushed_while_nobody_looks() {
             .count()
     };
     assert!(eventually(PATIENCE, || count() > before), "{:?}", service.got());
-    let last = service
-        .got()
-        .into_iter()
-        .filter(|(path, ..)| path == "/201/kept")
-        .next_back()
-        .unwrap();
+    let got = service.got();
+    let last = got.iter().rfind(|(path, ..)| path == "/201/kept").unwrap();
     assert_eq!(last.2, length, "all messages have the same length");
     assert!(last.1.to_lowercase().contains("urgency: normal"), "{}", last.1);
     assert!(!service.got().iter().any(|(path, ..)| path == "/201/moved"));
