@@ -113,7 +113,10 @@ impl Index {
         let started = folder::stamp_time();
         let mut walked = walk::files_at(folder, paths, stop)?;
         walked.is_partial = self.is_partial;
-        let others = self.records.iter().filter(|record| !paths.contains(&*record.path));
+        let others = self
+            .records
+            .iter()
+            .filter(|record| !paths.contains(&*record.path));
         self.with(folder, walked, others.cloned().collect(), started, stop)
     }
 

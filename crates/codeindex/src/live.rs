@@ -410,7 +410,11 @@ mod tests {
         let index = CodeIndex::new(folder, root.join(".index"));
         let paths = || -> Vec<String> {
             let index = index.current().expect("built");
-            index.paths().filter(|path| path.ends_with(".py")).map(str::to_owned).collect()
+            index
+                .paths()
+                .filter(|path| path.ends_with(".py"))
+                .map(str::to_owned)
+                .collect()
         };
         index.state().open.fresh = Duration::MAX;
         assert!(index.up_to_date(LIMIT).await);
@@ -419,7 +423,13 @@ mod tests {
             write(path);
         }
         fs::remove_file(root.join("src/old.py")).expect("removed");
-        let reported = ["src/new.py", "src/build/made.py", "src/old.py", ".env", "src/never.py"];
+        let reported = [
+            "src/new.py",
+            "src/build/made.py",
+            "src/old.py",
+            ".env",
+            "src/never.py",
+        ];
         index.report(Some(reported.iter().map(PathBuf::from).collect()));
         assert!(index.up_to_date(LIMIT).await);
         assert_eq!(paths(), ["src/new.py"]);

@@ -474,5 +474,7 @@ fn last_whole(text: &str, name: &str) -> Option<usize> {
         let after = text.get(at + name.len()..).and_then(|after| after.chars().next());
         !before.is_some_and(is_part) && !after.is_some_and(is_part)
     };
-    text.rmatch_indices(name).map(|(at, _)| at).find(|at| is_whole(*at))
+    text.rmatch_indices(name)
+        .map(|(at, _)| at)
+        .find(|at| is_whole(*at))
 }

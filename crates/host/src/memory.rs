@@ -19,7 +19,8 @@ use windlass_core::hook::{CompactionHook, Hook, Hooks, TurnAction, TurnEnd, Turn
 use windlass_core::log::{MemoryUnit, Store};
 use windlass_core::message::{Fragment, FragmentSource, Message, Part, Role};
 use windlass_memory::{
-    Embedder, Injection, Memory, MemoryAccess, MemoryLimits, Scopes, VectorCache, catch_up, embed_missing, memory_tools,
+    Embedder, Injection, Memory, MemoryAccess, MemoryLimits, Scopes, VectorCache, catch_up, embed_missing,
+    memory_tools,
 };
 use windlass_service::{ExtensionCommand, ExtensionReply, TurnStart};
 
@@ -362,11 +363,12 @@ impl CompactionHook for MemoryHook {
 /// Returns the recalled fragments of a conversation, without maps of code, which the next turn makes anew.
 fn fragments(history: &[Arc<Message>]) -> impl Iterator<Item = &Fragment> {
     let parts = history.iter().flat_map(|message| &message.parts);
-    parts.filter_map(|part| match part {
-        Part::Context(fragment) if fragment.source == FragmentSource::Memory => Some(fragment),
-        _ => None,
-    })
-    .filter(|fragment| fragment.label.as_deref() != Some(MAP_LABEL))
+    parts
+        .filter_map(|part| match part {
+            Part::Context(fragment) if fragment.source == FragmentSource::Memory => Some(fragment),
+            _ => None,
+        })
+        .filter(|fragment| fragment.label.as_deref() != Some(MAP_LABEL))
 }
 
 /// Returns the user's last words.

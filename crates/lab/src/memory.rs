@@ -115,7 +115,9 @@ impl MemoryReport {
             self.search,
             self.model
         );
-        text.push_str("           input tokens      cost   facts known   turns with recall   bytes recalled\n");
+        text.push_str(
+            "           input tokens      cost   facts known   turns with recall   bytes recalled\n",
+        );
         for (name, row) in [("without", &self.without), ("with", &self.with)] {
             let cost = row
                 .cost_usd

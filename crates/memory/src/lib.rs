@@ -26,7 +26,8 @@ pub mod unit;
 pub use self::analysis::index_words;
 pub use self::catch_up::{CatchUp, catch_up, embed_missing, units_of_session};
 pub use self::embed::{
-    EmbedError, EmbedPurpose, Embedder, MINILM_MODEL, MiniLm, WHEEL_NAME, WHEEL_SHA256, WHEEL_VERSION, convert_wheel,
+    EmbedError, EmbedPurpose, Embedder, MINILM_MODEL, MiniLm, WHEEL_NAME, WHEEL_SHA256, WHEEL_VERSION,
+    convert_wheel,
 };
 pub use self::fragment::{Injection, date};
 pub use self::lesson::lesson;

@@ -139,9 +139,7 @@ impl Memory {
 
     /// The embedder, if one is set up.
     pub fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
-        self.embedder
-            .as_ref()
-            .filter(|embedder| embedder.is_available())
+        self.embedder.as_ref().filter(|embedder| embedder.is_available())
     }
 
     /// Reads the vectors of the scopes again, with those that were made since the last time. Belongs in the background.
@@ -256,8 +254,7 @@ impl Memory {
         };
         // A task of its own: when time is up, it goes on for the next question.
         let (memory, question, asked) = (self.clone(), question.to_owned(), scopes.clone());
-        let making =
-            tokio::spawn(async move { memory.question_vector(&embedder, &question, &asked).await });
+        let making = tokio::spawn(async move { memory.question_vector(&embedder, &question, &asked).await });
         let made = tokio::select! {
             biased;
             made = making => made.unwrap_or_else(|error| Err(error.to_string())),

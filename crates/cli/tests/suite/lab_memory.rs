@@ -40,7 +40,10 @@ fn planted_facts_are_known_with_memory() {
         std::fs::write(file, new).unwrap();
         return;
     }
-    assert_eq!(text, new, "docs/memory.md is out of date: run the tests once with UPDATE_DOCS=1");
+    assert_eq!(
+        text, new,
+        "docs/memory.md is out of date: run the tests once with UPDATE_DOCS=1"
+    );
 }
 
 /// CTX-14: recorded sessions are run again in their order, without a model and without a trace in the user's own memory.
@@ -58,13 +61,30 @@ fn recorded_sessions_are_run_again() {
     let asked = sim.requests().len();
     let shown = lab(&workspace, &["--all", "--json"]);
     let json = shown.assert_code(0).json();
-    assert_eq!((json["turns"].as_u64(), &json["search"]), (Some(3), &"by words".into()), "{json}");
+    assert_eq!(
+        (json["turns"].as_u64(), &json["search"]),
+        (Some(3), &"by words".into()),
+        "{json}"
+    );
     assert_eq!(json["sessions"].as_array().unwrap().len(), 3, "{json}");
-    assert_eq!((number(&json["without"], "facts"), number(&json["without"], "known")), (1, 0), "{json}");
-    assert_eq!((number(&json["with"], "facts"), number(&json["with"], "known")), (1, 1), "{json}");
+    assert_eq!(
+        (
+            number(&json["without"], "facts"),
+            number(&json["without"], "known")
+        ),
+        (1, 0),
+        "{json}"
+    );
+    assert_eq!(
+        (number(&json["with"], "facts"), number(&json["with"], "known")),
+        (1, 1),
+        "{json}"
+    );
     assert_eq!(sim.requests().len(), asked, "no model is asked");
     let stats = workspace.run(&["memory", "stats", "--json"]).output().json();
     assert_eq!(stats["units"], serde_json::json!([]), "{stats}");
     lab(&workspace, &[]).assert_code(2).assert_says("--synthetic");
-    lab(&workspace, &["nothing"]).assert_code(2).assert_says("there is no session nothing");
+    lab(&workspace, &["nothing"])
+        .assert_code(2)
+        .assert_says("there is no session nothing");
 }

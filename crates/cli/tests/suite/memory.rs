@@ -324,7 +324,10 @@ fn recalled_memories_survive_compaction() {
             .when(When::new().no_tools(true))
             .forever();
         let calls = (0..8).map(|number| {
-            Reply::call("bash", json!({ "command": format!("seq {number}000 {number}999") }))
+            Reply::call(
+                "bash",
+                json!({ "command": format!("seq {number}000 {number}999") }),
+            )
         });
         let replies = [summary, Reply::text("I ran npm."), Reply::text("Noted.")]
             .into_iter()
@@ -335,16 +338,32 @@ fn recalled_memories_survive_compaction() {
         let id = kept(&workspace, "note")[0]["id"].to_string();
         run(&workspace, &["memory", "pin", &id]).assert_code(0);
         run(&workspace, &["exec", "The harbour gate closes at dusk."]).assert_code(0);
-        run(&workspace, &["exec", "--continue", "No, use pnpm here, never npm."]).assert_code(0);
+        run(
+            &workspace,
+            &["exec", "--continue", "No, use pnpm here, never npm."],
+        )
+        .assert_code(0);
         let before = sim.requests().len();
         let flag = format!("memory.compression.pruning_strategy={strategy}");
         let window = "models.sim-1.context_window=12000";
-        let args = ["exec", "-o", "stream-json", "-c", window, "-c", &flag, "When does the harbour gate close?"];
+        let args = [
+            "exec",
+            "-o",
+            "stream-json",
+            "-c",
+            window,
+            "-c",
+            &flag,
+            "When does the harbour gate close?",
+        ];
         let output = run(&workspace, &args);
         let compactions = output.assert_code(0).events_of("compaction");
         assert!(!compactions.is_empty(), "{strategy}: {output}");
         let requests = sim.requests();
-        let turn = requests.iter().skip(before).filter(|request| !request.seen.tools.is_empty());
+        let turn = requests
+            .iter()
+            .skip(before)
+            .filter(|request| !request.seen.tools.is_empty());
         for request in turn {
             let text = request.body.to_string();
             for known in ["Sirens sound at noon.", "use pnpm here", "gate closes at dusk"] {

@@ -104,7 +104,10 @@ fn answer(stream: TcpStream, mode: &AtomicU8, count: &AtomicUsize) {
         .map(|(index, text)| json!({ "index": index, "embedding": vector(text) }))
         .collect();
     let body = json!({ "data": data }).to_string();
-    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+        body.len()
+    );
     let _ = reader.get_mut().write_all(format!("{head}{body}").as_bytes());
 }
 
@@ -134,7 +137,11 @@ fn last(sim: &SimServer) -> String {
 fn a_question_in_other_words_finds_the_note() {
     let (embeddings, sim) = (Embeddings::start(), answering());
     let workspace = embeddings.workspace(&sim, "first");
-    for note in [NOTE, "The invoice service restarts at night.", "Photos are kept for a year."] {
+    for note in [
+        NOTE,
+        "The invoice service restarts at night.",
+        "Photos are kept for a year.",
+    ] {
         run(&workspace, &["memory", "save", note]).assert_code(0);
     }
     let found = run(&workspace, &["memory", "search", QUESTION, "--json"]).json();
@@ -146,7 +153,12 @@ fn a_question_in_other_words_finds_the_note() {
 
     let off = run(
         &workspace,
-        &["exec", "-c", "memory.embeddings=off", "When do we ship the next version?"],
+        &[
+            "exec",
+            "-c",
+            "memory.embeddings=off",
+            "When do we ship the next version?",
+        ],
     );
     off.assert_code(0);
     assert!(!last(&sim).contains(NOTE), "{}", last(&sim));
@@ -177,7 +189,12 @@ fn a_silent_server_leaves_the_words() {
     run(&workspace, &["memory", "save", NOTE]).assert_code(0);
     run(&workspace, &["memory", "search", "releases"]).assert_code(0);
     embeddings.behavior.store(SILENT, Ordering::SeqCst);
-    run_within(&workspace, "3000", &["exec", "On which Thursday are releases cut?"]).assert_code(0);
+    run_within(
+        &workspace,
+        "3000",
+        &["exec", "On which Thursday are releases cut?"],
+    )
+    .assert_code(0);
     assert!(last(&sim).contains(NOTE), "{}", last(&sim));
     let misses = run(&workspace, &["memory", "misses", "--json"]).json();
     let told = misses.as_array().unwrap().iter().any(|miss| {
@@ -197,17 +214,28 @@ fn a_damaged_model_is_reported_once() {
     std::fs::create_dir_all(&models).unwrap();
     std::fs::write(models.join("minilm-l6-v2.bin"), "PK not a model").unwrap();
     let said = run(&workspace, &["exec", "The kingfisher module owns billing."]);
-    let problem = "the model file is of another kind; `windlass memory setup` writes it anew; searching by words";
+    let problem =
+        "the model file is of another kind; `windlass memory setup` writes it anew; searching by words";
     assert_eq!(said.assert_code(0).stderr.matches(problem).count(), 1, "{said}");
     let asked = run(&workspace, &["exec", "What does the kingfisher module own?"]);
     assert_eq!(asked.assert_code(0).stderr.matches(problem).count(), 1, "{asked}");
     assert!(last(&sim).contains("kingfisher module owns billing"));
     let searched = run(&workspace, &["memory", "search", "kingfisher"]);
-    assert_eq!(searched.assert_code(0).stderr.matches(problem).count(), 1, "{searched}");
-    assert!(searched.stdout.contains("kingfisher module owns billing"), "{searched}");
+    assert_eq!(
+        searched.assert_code(0).stderr.matches(problem).count(),
+        1,
+        "{searched}"
+    );
+    assert!(
+        searched.stdout.contains("kingfisher module owns billing"),
+        "{searched}"
+    );
     // The right kind of file, but cut off: noticed when it is read as a whole.
     std::fs::write(models.join("minilm-l6-v2.bin"), "WLMINI01 and nothing more").unwrap();
     let searched = run(&workspace, &["memory", "search", "kingfisher"]);
     searched.assert_code(0).assert_says("the model file is damaged");
-    assert!(searched.stdout.contains("kingfisher module owns billing"), "{searched}");
+    assert!(
+        searched.stdout.contains("kingfisher module owns billing"),
+        "{searched}"
+    );
 }

@@ -38,7 +38,9 @@ impl LocalModel {
     pub(super) fn new(path: PathBuf, problems: &Problems) -> Self {
         let mut start = Vec::new();
         let opened = std::fs::File::open(&path);
-        if opened.and_then(|file| file.take(8).read_to_end(&mut start)).is_ok()
+        if opened
+            .and_then(|file| file.take(8).read_to_end(&mut start))
+            .is_ok()
             && let Err(error) = MiniLm::check_start(&start)
         {
             report(problems, &in_file(&path, error));

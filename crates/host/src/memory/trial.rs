@@ -31,7 +31,8 @@ impl MemoryTrial {
     /// Fails if the store cannot be created.
     pub fn new(settings: &Settings, vectors: bool) -> Result<Self, Problem> {
         let failed = |error: &dyn std::fmt::Display| Problem::new(ProblemKind::Failed, error.to_string());
-        let store = windlass_store::open("ephemeral:", environment::clock()).map_err(|error| failed(&error))?;
+        let store =
+            windlass_store::open("ephemeral:", environment::clock()).map_err(|error| failed(&error))?;
         let mut memory = settings.context.memory.clone();
         if !vectors {
             memory.embeddings = windlass_config::settings::EmbeddingSource::Off;
@@ -74,7 +75,10 @@ impl MemoryTrial {
             session: Some(session.clone()),
         };
         let units = units_of_session(session, messages);
-        let kept = memory.store().keep_units(&source, units, messages.len() as u64).await;
+        let kept = memory
+            .store()
+            .keep_units(&source, units, messages.len() as u64)
+            .await;
         kept.map_err(|error| error.to_string())?;
         let scopes = Scopes::of(PROJECT);
         if let Some(embedder) = memory.embedder() {

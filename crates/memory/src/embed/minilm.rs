@@ -394,9 +394,14 @@ mod tests {
             gain: vec![2.0; WIDTH],
             bias: vec![0.5; WIDTH],
         };
-        let mut state = Array2::from_shape_fn((1, WIDTH), |(_, column)| if column % 2 == 0 { 1.0 } else { 3.0 });
+        let mut state =
+            Array2::from_shape_fn((1, WIDTH), |(_, column)| if column % 2 == 0 { 1.0 } else { 3.0 });
         norm.apply(&mut state);
-        assert!(near(state[[0, 0]], -1.5) && near(state[[0, 1]], 2.5), "{}", state[[0, 0]]);
+        assert!(
+            near(state[[0, 0]], -1.5) && near(state[[0, 1]], 2.5),
+            "{}",
+            state[[0, 0]]
+        );
     }
 
     /// MEM-7: a file that is foreign, cut off or damaged is refused with the reason.
