@@ -165,7 +165,8 @@ impl Memory {
     /// background.
     pub async fn warm_up(&self, scopes: &Scopes) {
         if let Some(embedder) = self.embedder() {
-            let _ = self.question_vector(embedder, "", scopes).await;
+            // Any word will do; servers refuse an empty text.
+            let _ = self.question_vector(embedder, "memory", scopes).await;
         }
     }
 
