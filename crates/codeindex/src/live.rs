@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
+use windlass_sandbox::folder::stamp_time;
 
 use crate::index::{Index, IndexChanges, IndexedFolder};
 use crate::store::{self, StoredIndexError};
@@ -15,8 +16,8 @@ use crate::walk;
 /// Size from which an index is not written after every change, in bytes.
 const LARGE: usize = 24 << 20;
 
-/// Time for which a look at the whole workspace counts, as long as changes are reported.
-const FRESH: Duration = Duration::from_secs(10);
+/// Time for which a look at the whole workspace counts, as long as changes are reported, in nanoseconds.
+const FRESH: i64 = 10_000_000_000;
 /// Number of reported changes from which the whole workspace is looked at.
 const MANY: usize = 500;
 
@@ -54,8 +55,8 @@ struct OpenChanges {
     /// True if the whole workspace has to be looked at.
     is_unsure: bool,
     /// Start of the last look at the whole workspace, and the time for which it counts.
-    looked: Option<Instant>,
-    fresh: Duration,
+    looked: Option<i64>,
+    fresh: i64,
 }
 
 impl Default for OpenChanges {
@@ -74,11 +75,14 @@ impl OpenChanges {
     fn take(&mut self) -> Option<BTreeSet<String>> {
         let paths = std::mem::take(&mut self.paths);
         let is_unsure = std::mem::take(&mut self.is_unsure);
-        let is_fresh = self.looked.is_some_and(|looked| looked.elapsed() < self.fresh);
+        let now = stamp_time();
+        let is_fresh = self
+            .looked
+            .is_some_and(|looked| (0..self.fresh).contains(&now.saturating_sub(looked)));
         let is_rule = |path: &String| path.ends_with("ignore");
         let is_known = !is_unsure && is_fresh && paths.len() < MANY && !paths.iter().any(is_rule);
         if !is_known {
-            self.looked = Some(Instant::now());
+            self.looked = Some(now);
         }
         is_known.then_some(paths)
     }
@@ -416,7 +420,7 @@ mod tests {
                 .map(str::to_owned)
                 .collect()
         };
-        index.state().open.fresh = Duration::MAX;
+        index.state().open.fresh = i64::MAX;
         assert!(index.up_to_date(LIMIT).await);
         assert_eq!(paths(), ["src/old.py"]);
         for path in ["src/unseen.py", "src/new.py", "src/build/made.py", ".env"] {

@@ -167,14 +167,10 @@ impl LocalEnv {
         };
         catalog.set_system_prompt(reading.system_prompt());
         let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders)) };
-        let tracker = tracker(settings, &workspace, spec)?;
-        if let Some(tracker) = &tracker {
-            extensions.follow(tracker);
-        }
         Ok(Self {
             session: spec.session.clone(),
             models,
-            tracker,
+            tracker: tracker(settings, &workspace, spec, &extensions)?,
             extensions,
             context,
             calls: CallConfig {
@@ -629,6 +625,7 @@ fn tracker(
     settings: &Settings,
     workspace: &Workspace,
     spec: &SessionSpec,
+    extensions: &ExtensionSet,
 ) -> Result<Option<Tracker>, Problem> {
     let wanted = &settings.agent.session.checkpoints;
     if !wanted.enabled {
@@ -643,13 +640,9 @@ fn tracker(
     };
     let folder = environment::folders()?.checkpoints();
     let clock = windlass_config::environment::clock();
-    Ok(Some(Tracker::new(
-        workspace,
-        &folder,
-        &spec.session,
-        clock,
-        limits,
-    )))
+    let tracker = Tracker::new(workspace, &folder, &spec.session, clock, limits);
+    extensions.follow(&tracker);
+    Ok(Some(tracker))
 }
 
 /// Returns the limits of calls from the settings.

@@ -43,10 +43,13 @@ const KEPT: usize = 16 * 1024;
 #[derive(Default)]
 pub struct SharedMemory {
     /// Embedders by the settings that ask for them.
-    embedders: Mutex<Vec<(MemorySettings, Option<Arc<dyn Embedder>>)>>,
+    embedders: Mutex<Vec<KnownEmbedder>>,
     vectors: VectorCache,
     problems: Problems,
 }
+
+/// Settings, and the embedder that they ask for.
+type KnownEmbedder = (MemorySettings, Option<Arc<dyn Embedder>>);
 
 /// Problems with the source of vectors. The user is told each of them once.
 type Problems = Arc<Mutex<ProblemList>>;

@@ -84,6 +84,12 @@ pub(crate) struct Scored {
 }
 
 impl Scored {
+    /// Returns the largest share of the question's telling words that a unit has.
+    pub(crate) fn trust(&self) -> f32 {
+        let found = self.units.values().map(|score| score.found).fold(0.0, f32::max);
+        (found / self.telling.max(f32::MIN_POSITIVE)).min(1.0)
+    }
+
     /// Returns the weights of the question's words that occur in the passage around a unit. A unit that stands alone,
     /// like a note, is a passage of its own.
     pub(crate) fn passage(&self, unit: u64, stands_alone: bool) -> f32 {
@@ -221,6 +227,10 @@ mod tests {
         // The passage around 25 has only the common word, that around 2 only the rare one, that around 15 both.
         assert!(scored.passage(2, false) > scored.passage(25, false));
         assert!(scored.passage(15, false) > scored.passage(2, false));
+        assert!(scored.trust() > 0.7, "{}", scored.trust());
+        let mut unknown = Scored::default();
+        lexical(&postings, 9, &mut unknown);
+        assert!(unknown.trust() < 0.6, "{}", unknown.trust());
         assert_eq!(scored.passage(15, true), 0.0);
         assert!(scored.passage(10, true) > 0.0);
     }

@@ -199,6 +199,47 @@ fn the_model_searches_the_workspace() {
     }
 }
 
+/// MEM-9: within a turn, the index follows what tools and commands change: new files, moved ones, and those that are gone.
+#[test]
+fn the_index_follows_the_changes_of_a_turn() {
+    let search = || Reply::call("code_search", json!({"query": "zephyr_gate"}));
+    let content = "def zephyr_gate():\n    pass\n";
+    let (sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        [
+            Reply::call("code_search", json!({"query": "RetryPolicy"})),
+            search(),
+            Reply::call("write_file", json!({"path": "src/zephyr.py", "content": content})),
+            search(),
+            Reply::call(
+                "bash",
+                json!({"command": "mv src/zephyr.py src/mistral.py && cp src/mistral.py generated/"}),
+            ),
+            search(),
+            Reply::call("bash", json!({"command": "rm src/mistral.py"})),
+            search(),
+            Reply::text("done"),
+        ],
+    );
+    plant(&workspace);
+    workspace
+        .run(&["exec", "--mode", "full", "find it"])
+        .output()
+        .assert_code(0);
+    let results = results(&sim);
+    assert!(results[0].starts_with("src/net/retry.py\n"), "{}", results[0]);
+    assert!(results[1].contains("No file fits"), "{}", results[1]);
+    assert!(results[3].starts_with("src/zephyr.py\n"), "{}", results[3]);
+    assert!(results[5].starts_with("src/mistral.py\n"), "{}", results[5]);
+    assert!(
+        !results[5].contains("zephyr.py") && !results[5].contains("generated"),
+        "{}",
+        results[5]
+    );
+    assert!(results[7].contains("No file fits"), "{}", results[7]);
+    sim.assert_valid();
+}
+
 /// Returns the text of the fragment with the map in a request, if there is one.
 fn map_in(request: &Value) -> Option<String> {
     let text = request.to_string();

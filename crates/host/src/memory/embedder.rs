@@ -3,12 +3,13 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use tokio::sync::Mutex as AsyncMutex;
 use windlass_config::environment;
 use windlass_config::settings::MemorySettings;
+use windlass_core::clock::Timestamp;
 use windlass_memory::{EmbedError, EmbedPurpose, Embedder, MINILM_MODEL, MiniLm};
 use windlass_providers::embeddings::EmbeddingServer;
 use windlass_providers::key::Secret;
@@ -21,8 +22,8 @@ const MAX_MODEL: u64 = 1 << 30;
 
 /// Maximum time of a request to a server.
 const LIMIT: Duration = Duration::from_secs(10);
-/// Time for which a server that failed is not asked, so that turns do not wait for it.
-const PAUSE: Duration = Duration::from_secs(60);
+/// Time for which a server that failed is not asked, so that turns do not wait for it, in milliseconds.
+const PAUSE: u64 = 60_000;
 
 /// The local model, read from its file when the first text needs it, and again when the file is another.
 #[derive(Clone)]
@@ -131,7 +132,7 @@ struct Failure {
     /// True after the first one, which the user was told.
     is_told: bool,
     /// Time until which the server is left alone.
-    until: Option<Instant>,
+    until: Option<Timestamp>,
 }
 
 impl Server {
@@ -160,13 +161,14 @@ impl Embedder for Server {
 
     fn is_available(&self) -> bool {
         let until = lock(&self.failure).until;
-        until.is_none_or(|until| Instant::now() >= until)
+        until.is_none_or(|until| environment::clock().now() >= until)
     }
 
     async fn embed(&self, texts: &[String], _: EmbedPurpose) -> Result<Vec<Vec<f32>>, EmbedError> {
         let made = self.server.embed(texts).await.map_err(EmbedError::Server);
         let mut failure = lock(&self.failure);
-        failure.until = made.is_err().then(|| Instant::now() + PAUSE);
+        let pause = Timestamp(environment::clock().now().0.saturating_add(PAUSE));
+        failure.until = made.is_err().then_some(pause);
         if let Err(error) = &made
             && !std::mem::replace(&mut failure.is_told, true)
         {
