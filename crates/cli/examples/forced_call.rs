@@ -4,6 +4,7 @@
 //! of llama.cpp.
 
 use std::error::Error;
+use std::io::Write;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -45,7 +46,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn Error>> {
     // Of a test, the arguments are those of the test runner.
     let server = std::env::args().nth(1).filter(|text| text.starts_with("http://"));
     match server {
-        Some(url) => println!("{}", greet(&url).await?),
+        Some(url) => writeln!(std::io::stdout(), "{}", greet(&url).await?)?,
         None => {
             let script = Script::new().reply(Reply::call("greet", json!({ "name": "Ada" })).forever());
             let sim = Sim::start(SimConfig {
@@ -70,7 +71,7 @@ async fn greet(url: &str) -> Result<String, Box<dyn Error>> {
         key: None,
         key_hint: String::new(),
         headers: Vec::new(),
-        quirks: preset.quirks.clone(),
+        quirks: preset.quirks,
         model: registry::lookup("local", &[]),
         reasoning: None,
         limits: Default::default(),

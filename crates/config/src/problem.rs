@@ -38,15 +38,15 @@ pub struct Problem {
 
 impl Problem {
     /// Creates a problem of the given class. Words of libraries in the message are replaced.
-    pub fn new(kind: ProblemKind, message: impl AsRef<str>) -> Self {
+    pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
         Self {
             kind,
-            message: in_plain_words(message.as_ref()),
+            message: in_plain_words(&message.into()),
         }
     }
 
     /// Creates a problem with the command line.
-    pub fn usage(message: impl AsRef<str>) -> Self {
+    pub fn usage(message: impl Into<String>) -> Self {
         Self::new(ProblemKind::Usage, message)
     }
 }

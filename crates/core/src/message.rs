@@ -102,6 +102,11 @@ impl Message {
         Self::new(session_id, Role::User, vec![Part::text(text)], now)
     }
 
+    /// Returns true for a summary of earlier messages.
+    pub fn is_summary(&self) -> bool {
+        self.parts.iter().any(|part| matches!(part, Part::Compaction(_)))
+    }
+
     /// Returns all text parts, joined by line breaks.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {

@@ -37,6 +37,25 @@ pub fn shorten(line: &str, limit: usize) -> (&str, usize) {
     }
 }
 
+/// Returns the number of bytes at which two texts begin to differ, and a piece of each around that place.
+pub fn difference(one: &[u8], other: &[u8]) -> (usize, String, String) {
+    let same = one.iter().zip(other).take_while(|(one, other)| one == other);
+    let byte = same.count();
+    let around = |bytes: &[u8]| {
+        let piece: Vec<u8> = bytes
+            .iter()
+            .skip(byte.saturating_sub(20))
+            .take(60)
+            .copied()
+            .collect();
+        match piece.is_empty() {
+            true => "nothing".to_owned(),
+            false => String::from_utf8_lossy(&piece).into_owned(),
+        }
+    };
+    (byte, around(one), around(other))
+}
+
 /// Formats a size for people.
 pub fn size(bytes: u64) -> String {
     let units = [("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1000)];

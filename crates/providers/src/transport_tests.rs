@@ -7,6 +7,41 @@ fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
         .collect()
 }
 
+/// PROV-6: a request on a connection that the server closed after its last answer is sent again on a new one.
+#[tokio::test]
+async fn a_closed_connection_is_not_a_failure() {
+    use std::io::{Read, Write};
+
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+    let server = std::thread::spawn(move || {
+        let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+        let mut buffer = [0; 4096];
+        let (mut first, _) = listener.accept().unwrap();
+        let _ = first.read(&mut buffer).unwrap();
+        first.write_all(answer).unwrap();
+        // The second request is read, and the connection closed without an answer.
+        let _ = first.read(&mut buffer).unwrap();
+        drop(first);
+        let (mut second, _) = listener.accept().unwrap();
+        let _ = second.read(&mut buffer).unwrap();
+        second.write_all(answer).unwrap();
+    });
+    let (transport, limits) = (Transport::new(), TransportLimits::default());
+    let clock = windlass_core::clock::SystemClock::default();
+    for _ in 0..2 {
+        let call = Call {
+            url: url.clone(),
+            headers: HeaderMap::new(),
+            body: Bytes::from_static(b"{}"),
+        };
+        let mut response = transport.post(call, &limits, &clock).await.unwrap();
+        let body = read_body(&mut response, 100, &limits, &clock).await.unwrap();
+        assert_eq!(body, b"ok");
+    }
+    server.join().unwrap();
+}
+
 /// PROV-6: Retry-After is read as seconds, as a date, and in milliseconds.
 #[test]
 fn waits_are_read_in_every_form() {

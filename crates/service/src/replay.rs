@@ -21,6 +21,7 @@ use windlass_core::middleware::Shrink;
 use windlass_core::permission::{Mode, Policy};
 use windlass_core::provider::Provider;
 use windlass_core::run::{Config, Ports, run};
+use windlass_core::text::difference;
 use windlass_core::turn::{Limits, TurnInput};
 
 use self::past::{Past, nobody};
@@ -98,7 +99,7 @@ impl Replay {
         let mut told = Vec::new();
         for turn in turns(&self.entries) {
             let again = match turn.messages.first() {
-                Some(first) if is_summary(first) => self.summary(&turn, players).await?,
+                Some(first) if first.is_summary() => self.summary(&turn, players).await?,
                 _ => self.turn(&turn, players).await?,
             };
             let goes_on = matches!(again.verdict, ReplayVerdict::Same | ReplayVerdict::NotRecorded);
@@ -146,7 +147,7 @@ impl Replay {
         }
         let has_answer = matches!(turn.end, Some(Event::Final { .. }));
         let logged = turn.messages.get(1..).unwrap_or_default();
-        Ok(told(requests, self.verdict(logged, 2, &past, has_answer)))
+        Ok(told(requests, self.verdict(logged, &past, has_answer)))
     }
 
     /// Replays a summary that the user asked for between two turns.
@@ -185,7 +186,7 @@ impl Replay {
         let has_answer = matches!(turn.end, Some(Event::Final { .. }));
         let verdict = match made {
             Err(why) if has_answer => ReplayVerdict::Different(format!("there is no summary: {why}")),
-            _ => self.verdict(&turn.messages, 1, &past, has_answer),
+            _ => self.verdict(&turn.messages, &past, has_answer),
         };
         Ok(told(requests, verdict))
     }
@@ -242,43 +243,28 @@ impl Replay {
     }
 
     /// Compares the messages of the turn with the log. A turn that was stopped is compared as far as it got.
-    /// `first` is the number of the first of these messages in the turn.
-    fn verdict(
-        &self,
-        logged: &[&Arc<Message>],
-        first: usize,
-        past: &Past,
-        has_answer: bool,
-    ) -> ReplayVerdict {
+    fn verdict(&self, logged: &[&Arc<Message>], past: &Past, has_answer: bool) -> ReplayVerdict {
         if has_answer && let Some(difference) = self.reel.difference() {
             return ReplayVerdict::Different(difference.to_string());
         }
         let again = past.messages();
         for (number, (was, is)) in logged.iter().zip(&again).enumerate() {
-            if essence(was) != essence(is) {
-                let number = number + first;
+            let (before, now) = (essence(was), essence(is));
+            if before != now {
+                let (_, before, now) = difference(before.as_bytes(), now.as_bytes());
                 return ReplayVerdict::Different(format!(
-                    "message {number} of the turn differs from the log ({:?})",
-                    is.role
+                    "new message {} of the turn differs from the log: recorded `{before}`, now `{now}`",
+                    number + 1
                 ));
             }
         }
         let (was, is) = (logged.len(), again.len());
         if has_answer && was != is {
-            return ReplayVerdict::Different(format!(
-                "the turn has {} messages, but {} in the log",
-                is + first - 1,
-                was + first - 1
-            ));
+            let text = format!("the turn has {is} new messages, but {was} in the log");
+            return ReplayVerdict::Different(text);
         }
         ReplayVerdict::Same
     }
-}
-
-/// Returns true for a summary of messages.
-fn is_summary(message: &Message) -> bool {
-    let mut parts = message.parts.iter();
-    parts.any(|part| matches!(part, Part::Compaction(_)))
 }
 
 /// Returns the turns of a record, in order.
@@ -314,14 +300,16 @@ fn turns(entries: &[Entry]) -> Vec<Turn<'_>> {
     turns
 }
 
-/// Returns the parts of a message that must match: everything except ids, times and the finish reason.
-fn essence(message: &Message) -> (Role, Vec<serde_json::Value>) {
-    let parts = message
-        .parts
-        .iter()
-        .filter(|part| !matches!(part, Part::Finish(_)))
-        .filter_map(|part| serde_json::to_value(part).ok());
-    (message.role, parts.collect())
+/// Returns the parts of a message that must match, as JSON: everything except ids, times, the finish reason, and the
+/// sizes of a summary, which are estimates that depend on the requests of the process so far.
+fn essence(message: &Message) -> String {
+    let part = |part: &Part| match part {
+        Part::Finish(_) => None,
+        Part::Compaction(summary) => Some(Part::text(summary.summary.clone())),
+        part => Some(part.clone()),
+    };
+    let parts: Vec<Part> = message.parts.iter().filter_map(part).collect();
+    serde_json::to_string(&(message.role, parts)).unwrap_or_default()
 }
 
 fn said(message: &Message) -> String {

@@ -1,9 +1,10 @@
 //! Bad input: the problem, the fix, and the exit code.
 
 use std::net::TcpListener;
+use std::process::Command;
 
 use windlass_sim::{Fault, Protocol, Reply};
-use windlass_testkit::{SimServer, WIRES, Workspace, settings_name};
+use windlass_testkit::{PATIENCE, SimServer, WIRES, Workspace, settings_name};
 
 use super::support::{script, with_replies, workspace};
 
@@ -402,4 +403,122 @@ fn a_key_comes_from_a_command() {
         .output()
         .assert_code(8)
         .assert_says("NOT_SET, which is not set");
+}
+
+/// EXT-6: a pipe that nobody writes to, a device and a folder given as a file are refused at once, and what the shell
+/// puts in place of `<(…)` is read.
+#[test]
+fn what_is_no_file_is_refused() {
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("{}").forever()]);
+    let made = Command::new("mkfifo").arg(workspace.path().join("pipe")).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    for given in ["pipe", "/dev/zero", "."] {
+        for arguments in [
+            &["exec", "hi", "--output-schema"][..],
+            &["exec", "hi", "--image"],
+            &["exec", "hi", "--config"],
+            &["sessions", "import"],
+            &["permissions", "test"],
+            &["memory", "import"],
+            &["sim", "serve", "--script"],
+        ] {
+            // The largest session that is imported is larger than this test wants to wait for.
+            if given == "/dev/zero" && arguments == ["sessions", "import"] {
+                continue;
+            }
+            let output = workspace.run(arguments).arg(given).limit(PATIENCE).output();
+            assert!(
+                matches!(output.code, Some(1..=3)),
+                "{arguments:?} {given}\n{output}"
+            );
+            assert!(
+                output.stderr.contains(given) && !output.stderr.contains("os error"),
+                "{output}"
+            );
+        }
+    }
+    assert_eq!(sim.count(), 0);
+    let line = "exec hi --output-schema <(echo '{\"type\":\"object\"}')";
+    let binary = env!("CARGO_BIN_EXE_windlass");
+    let shell = format!("{binary} {line}");
+    let mut command = Command::new("bash");
+    command
+        .args(["-c", &shell])
+        .current_dir(workspace.path())
+        .env("WINDLASS_HOME", workspace.home())
+        .env("HOME", workspace.user_home());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+}
+
+/// EXT-6, UI-7: errors are in the user's words: no numbers of system errors, no names of types in the program, and the
+/// place of the mistake.
+#[test]
+fn errors_have_no_library_words() {
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
+    workspace.write("list.json", "[1, 2]");
+    workspace.write("half.json", "{\"a\":");
+    let run = |arguments: &[&str]| workspace.run(arguments).output();
+    for (output, place) in [
+        (run(&["sessions", "import", "missing"]), "missing"),
+        (
+            run(&["sessions", "import", "--from", "windlass", "list.json"]),
+            "list.json",
+        ),
+        (
+            run(&["sessions", "import", "--from", "codex", "half.json"]),
+            "half.json:1",
+        ),
+        (run(&["permissions", "test", "list.json"]), "list.json:1"),
+        (run(&["exec", "hi", "--output-schema", "half.json"]), "half.json"),
+        (run(&["exec", "hi", "--cd", "missing"]), "missing"),
+        (run(&["exec", "hi", "--image", "missing.png"]), "missing.png"),
+        (
+            run(&["tools", "run", "bash", "{\"command\":\"ls\",\"timeout\":\"x\"}"]),
+            "timeout",
+        ),
+        (
+            workspace
+                .run(&["exec", "--input-format", "stream-json"])
+                .stdin("{\"type\":\"user\",\"message\":3}\n")
+                .output(),
+            "line 1",
+        ),
+    ] {
+        assert_ne!(output.code, Some(0), "{output}");
+        output.assert_says(place);
+        for words in ["os error", "invalid type", "struct ", "u64", "EOF", "untagged"] {
+            assert!(!output.stderr.contains(words), "{words}: {output}");
+        }
+    }
+}
+
+/// PROV-11: the value of a header that looks like a credential is in no file and no output, whatever its name.
+#[test]
+fn a_credential_in_a_header_is_hidden() {
+    const SECRET: &str = "0f3c9a1be77d4e21aa55";
+    let sim = SimServer::script(script([Reply::text(&format!("echo {SECRET}")).forever()]));
+    let workspace = workspace();
+    let more = format!("headers = {{ X-Gate = \"{SECRET}\", X-Team = \"blue\" }}\n");
+    workspace.use_sim_with(&sim, Protocol::Anthropic, &more);
+    let dump = workspace.path().join("dump");
+    let arguments = [
+        "exec",
+        "-c",
+        "log.level=debug",
+        "--debug-dump",
+        dump.to_str().unwrap(),
+        "hi",
+    ];
+    workspace.run(&arguments).output().assert_code(0);
+    for entry in std::fs::read_dir(&dump).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        assert!(!text.contains(SECRET), "{text}");
+    }
+    let shown = workspace.run(&["config", "show", "--origin"]).output();
+    assert!(!shown.stdout.contains(SECRET), "{shown}");
+    assert!(shown.stdout.contains("blue"), "{shown}");
+    let log = workspace.home().join("state/windlass.log");
+    let log = std::fs::read_to_string(log).unwrap_or_default();
+    assert!(!log.contains(SECRET), "{log}");
 }

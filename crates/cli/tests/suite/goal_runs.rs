@@ -516,3 +516,48 @@ fn an_agent_wakes_its_session() {
     });
     assert!(told.is_some(), "{:?}", sim.outlines());
 }
+
+/// GOAL-8, GOAL-9: a check whose program does not exist ends the goal after the first turn, and one that is never
+/// executable after the second, both with the reason.
+#[test]
+fn a_check_that_cannot_run_ends_the_goal() {
+    for (check, turns, why) in [
+        ("no-such-program --all", 1, "no-such-program: command not found"),
+        ("./not-executable.sh", 2, "Permission denied"),
+    ] {
+        let replies = (0..9).map(|number| Reply::text(&format!("turn {number}")));
+        let (sim, workspace) = goal(replies, "");
+        workspace.write("not-executable.sh", "exit 0\n");
+        let ended = run(&workspace, &["exec", "--goal", "pass", "--check", check]);
+        ended
+            .assert_code(13)
+            .assert_says(&format!("the check `{check}` cannot run"))
+            .assert_says(why);
+        assert_eq!(sim.count(), turns, "{ended}");
+    }
+    // A program that the work creates is given the chance.
+    let (_sim, workspace) = goal(
+        [
+            Reply::text("I had a look."),
+            Reply::call(
+                "bash",
+                json!({ "command": "echo 'exit 0' > check.sh && chmod +x check.sh" }),
+            ),
+            Reply::text("There it is."),
+        ],
+        "",
+    );
+    run(&workspace, &["exec", "--goal", "pass", "--check", "./check.sh"]).assert_code(0);
+}
+
+/// GOAL-8: an empty check is refused; it would pass always.
+#[test]
+fn an_empty_check_is_refused() {
+    let (sim, workspace) = goal([Reply::text("fine").forever()], "");
+    for flag in ["--check", "--file"] {
+        let refused = run(&workspace, &["exec", "--goal", "pass", flag, " "]);
+        assert_ne!(refused.code, Some(0), "{refused}");
+        refused.assert_says(&format!("{flag} is empty"));
+    }
+    assert_eq!(sim.count(), 0);
+}

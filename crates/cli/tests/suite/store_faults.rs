@@ -330,12 +330,16 @@ fn what_is_kept_is_private() {
 /// the model, and no session is offered that does not exist.
 #[test]
 fn a_database_that_disappears_is_noticed() {
-    for replace in [false, true] {
+    // During the first turn, at its end, and replaced by another one.
+    for (during, replace) in [(true, false), (false, false), (false, true)] {
         let (sim, workspace) = with_replies(Protocol::Anthropic, ["one", "two"].map(Reply::text));
         workspace.expect_damage();
         let mut running = workspace.run(&[]).open_stdin().start();
         running.say("first\n");
-        running.wait_for_stdout("one");
+        match during {
+            true => running.wait_until("the model is asked", |_| sim.count() > 0),
+            false => running.wait_for_stdout("one"),
+        }
         let data = workspace.home().join("data");
         for entry in std::fs::read_dir(&data).unwrap() {
             let path = entry.unwrap().path();
@@ -360,4 +364,42 @@ fn a_database_that_disappears_is_noticed() {
         assert!(!output.stderr.contains("Resume with"), "{output}");
         assert_eq!(sim.count(), 1, "{output}");
     }
+}
+
+/// SES-1, SES-5: damage is reported with the file and the next step by whatever command meets it, a log with other
+/// content is damage and not a reason to lose sessions, and what is not a file is no database.
+#[test]
+fn damage_names_the_next_step() {
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one").forever()]);
+    workspace.run(&["exec", "first"]).output().assert_code(0);
+    workspace.run(&["db", "vacuum"]).output().assert_code(0);
+    workspace.expect_damage();
+    let file = workspace.home().join("data/windlass.db");
+    let log = workspace.home().join("data/windlass.db-wal");
+    let whole = std::fs::read(&file).unwrap();
+    let commands = [
+        &["exec", "--continue", "second"][..],
+        &["sessions", "list"],
+        &["db", "check"],
+    ];
+    let check = |texts: &[&str]| {
+        for command in commands {
+            let output = workspace.run(command).limit(PATIENCE).output();
+            output.assert_code(10).assert_says(&file.display().to_string());
+            texts.iter().for_each(|text| {
+                output.assert_says(text);
+            });
+        }
+    };
+    let _ = std::fs::remove_file(&log);
+    std::fs::write(&file, &whole[..whole.len() / 3]).unwrap();
+    check(&["is damaged", "windlass db check", "windlass db backup"]);
+    std::fs::write(&file, &whole).unwrap();
+    std::fs::write(&log, "other bytes ".repeat(100)).unwrap();
+    check(&["-wal", "is not a write-ahead log", "windlass db check"]);
+    std::fs::remove_file(&log).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    std::fs::create_dir(&file).unwrap();
+    check(&["is not a regular file"]);
+    assert_eq!(sim.count(), 1);
 }

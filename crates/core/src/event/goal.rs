@@ -178,6 +178,33 @@ pub struct CheckRun {
     pub excerpt: String,
 }
 
+impl CheckRun {
+    /// Returns the command of a check that could not be run: the shell's exit codes for a program that does not exist,
+    /// or is not executable.
+    fn not_run(&self) -> Option<&str> {
+        match (&self.criterion, self.evidence.exit_code) {
+            (Criterion::Command { command }, Some(126 | 127)) => Some(command),
+            _ => None,
+        }
+    }
+
+    /// Returns the reason one of the checks can never pass. The work may create the file that a check runs, so only a
+    /// name that the shell does not find counts at once; anything else counts if it was so `before`.
+    pub fn never_passes(checks: &[Self], before: &[Self]) -> Option<String> {
+        checks.iter().find_map(|check| {
+            let command = check.not_run()?;
+            let program = command.split_whitespace().next()?;
+            let is_unknown = check.excerpt.contains(&format!("{program}: command not found"));
+            let was_so = before.iter().any(|before| before.not_run() == Some(command));
+            let why = check.excerpt.lines().find(|line| line.contains(program));
+            let why = why.map_or("its program cannot be started", str::trim);
+            (is_unknown || was_so).then(|| {
+                format!("the check `{command}` cannot run: {why}. Set the goal again with a check that runs")
+            })
+        })
+    }
+}
+
 /// An observation that can be repeated.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Evidence {

@@ -346,13 +346,7 @@ impl SessionActor {
     pub(super) async fn goal_checked(&mut self, criteria: Vec<Criterion>, seen: Vec<Observation>) {
         let is_unanswered = seen.iter().any(|one| one.is_unanswered);
         let has_passed = seen.len() == criteria.len() && seen.iter().all(Observation::has_passed);
-        let before: Vec<Criterion> = self
-            .pursuit
-            .autonomy
-            .checks()
-            .iter()
-            .filter_map(not_run)
-            .collect();
+        let before = self.pursuit.autonomy.checks().to_vec();
         let events = criteria.into_iter().zip(seen).map(|(criterion, seen)| {
             work(GoalEvent::GoalCheck(CheckRun {
                 criterion,
@@ -369,7 +363,7 @@ impl SessionActor {
                 let text = "nobody was there to confirm that the goal is reached";
                 self.halt(GoalStop::Unanswered, text).await;
             }
-            _ => match never_runs(self.pursuit.autonomy.checks(), &before) {
+            _ => match CheckRun::never_passes(self.pursuit.autonomy.checks(), &before) {
                 Some(text) => self.halt(GoalStop::SameBlocker, &text).await,
                 None => self.go_on().await,
             },
@@ -392,32 +386,4 @@ impl SessionActor {
             Purpose::Steps(review) => self.steps_checked(&review, &seen).await,
         }
     }
-}
-
-/// Returns the criterion of a check whose command could not be run: the shell's exit codes for a program that does
-/// not exist, or is not executable.
-fn not_run(check: &CheckRun) -> Option<Criterion> {
-    let cannot = matches!(check.evidence.exit_code, Some(126 | 127));
-    let is_command = matches!(check.criterion, Criterion::Command { .. });
-    (cannot && is_command).then(|| check.criterion.clone())
-}
-
-/// Returns the reason a check can never pass. The work may create the file that a check runs, so only a name that the
-/// shell does not find counts at once; anything else counts the second time in a row.
-fn never_runs(checks: &[CheckRun], before: &[Criterion]) -> Option<String> {
-    checks.iter().find_map(|check| {
-        let Criterion::Command { command } = not_run(check)? else {
-            return None;
-        };
-        let program = command.split_whitespace().next()?;
-        let is_unknown = check.excerpt.contains(&format!("{program}: command not found"));
-        let why = check.excerpt.lines().find(|line| line.contains(program));
-        (is_unknown || before.contains(&check.criterion)).then(|| {
-            let why = why.map_or_else(
-                || "its program cannot be started".to_owned(),
-                |why| why.trim().to_owned(),
-            );
-            format!("the check `{command}` cannot run: {why}. Set the goal again with a check that runs")
-        })
-    })
 }

@@ -14,8 +14,6 @@ use windlass_core::tool::{
     AnyTool, Category, Prepared, ToolError, ToolOutput, ToolSet, ToolSpec, ToolTraits, raw_arguments,
 };
 
-use super::is_summary;
-
 /// A turn of the log, as the surroundings of its replay.
 pub(super) struct Past {
     /// Messages after the first one.
@@ -110,7 +108,7 @@ impl Inbox for Past {
             .is_some_and(|last| last.role == Role::Assistant);
         // A summary has the user's role, and the replay makes it again.
         let ahead = self.ahead().iter();
-        let said = ahead.take_while(|next| next.role == Role::User && !is_summary(next));
+        let said = ahead.take_while(|next| next.role == Role::User && !next.is_summary());
         if has_answer {
             return Vec::new();
         }

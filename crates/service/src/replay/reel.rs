@@ -1,13 +1,13 @@
 //! The recorded exchanges of a session, looked up by request.
 
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
 use windlass_core::log::Exchange;
+use windlass_core::text::difference;
 
 /// Recorded exchanges for a replay.
 pub struct ReplayRecording {
@@ -118,18 +118,21 @@ impl ReplayRecording {
         let is = state.unknown.as_ref()?;
         let number = state.is_played.iter().position(|played| !played)?;
         let was = &self.exchanges.get(number)?.request;
-        let same = was.iter().zip(is.iter()).take_while(|(was, is)| was == is);
-        let byte = same.count();
+        let (byte, was, is) = difference(was, is);
         Some(Difference {
             request: number + 1,
             byte,
-            was: around(was, byte),
-            is: around(is, byte),
+            was,
+            is,
         })
     }
 
+    /// Starts a turn, which `cancel` stops. A request that was missing in an earlier one does not count: after the
+    /// part of a reply that was received before it was canceled, the replay asks again.
     pub(super) fn stop_with(&self, cancel: CancellationToken) {
-        self.lock().cancel = cancel;
+        let mut state = self.lock();
+        state.cancel = cancel;
+        state.unknown = None;
     }
 
     /// Returns true if the requested number was played and more exchanges remain.
@@ -139,16 +142,5 @@ impl ReplayRecording {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-fn around(bytes: &[u8], byte: usize) -> String {
-    let from = byte.saturating_sub(20);
-    let piece: Vec<u8> = bytes.iter().skip(from).take(60).copied().collect();
-    let text = String::from_utf8_lossy(&piece).into_owned();
-    if text.is_empty() {
-        "nothing".to_owned()
-    } else {
-        text
     }
 }
