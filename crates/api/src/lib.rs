@@ -27,6 +27,7 @@ mod channel;
 mod command;
 mod connection;
 mod goal;
+mod inputs;
 mod record;
 
 use std::pin::Pin;
@@ -46,6 +47,7 @@ pub use self::command::{
 };
 pub use self::connection::{Connections, Offer};
 pub use self::goal::{GoalRequest, NoteKind, goal_note};
+pub use self::inputs::SessionInputs;
 pub use self::record::{Find, FolderFacts, Overview, Presence, Records, Wait, WaitOn, user_messages};
 pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};
 pub use windlass_core::clock::Timestamp;

@@ -22,6 +22,7 @@ mod fork;
 pub mod format;
 mod goal;
 mod handle;
+mod inputs;
 mod keyed;
 mod orphans;
 pub mod past;
