@@ -1,11 +1,13 @@
 //! `cargo xtask test`: runs every check and test, the fastest first.
 
 mod browser;
+mod mcp_client;
 mod mcp_serve;
 mod node;
 mod prerequisites;
 mod retry;
 pub(crate) mod sdk;
+mod voice;
 
 use std::time::{Duration, Instant};
 
@@ -88,6 +90,16 @@ const STEPS: &[Step] = &[
         name: "mcp-serve",
         what: "the inspector and the conformance suite against `windlass mcp serve`",
         run: |root| passed(mcp_serve::test(root)),
+    },
+    Step {
+        name: "mcp-client",
+        what: "the MCP client against the conformance suite and well-known servers",
+        run: |root| passed(mcp_client::test(root)),
+    },
+    Step {
+        name: "voice",
+        what: "a synthesized voice and a real recognizer against the binary",
+        run: |root| passed(voice::test(root)),
     },
     Step {
         name: "docs",

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 use windlass_core::clock::Clock;
 
 use crate::{
-    Client, ClientError, CommandReply, Commands, DeltaKind, EVENT_VERSION, Envelope, Event, EventStream,
-    FinishReason, Follow, GoalEvent, OnBusy, Part, Presence, SessionEvent, SessionId, Submission, UserReply,
-    Wait, Waiting, typed_command,
+    Begin, Client, ClientError, CommandReply, Commands, DeltaKind, EVENT_VERSION, Envelope, Event,
+    EventStream, FinishReason, Follow, GoalEvent, OnBusy, Part, Presence, Role, SessionEvent, SessionId,
+    Submission, UserReply, Wait, Waiting, typed_command,
 };
 
 /// Time without visible events after which the channel shows what the turn waits for.
@@ -22,8 +22,15 @@ const QUIET: Duration = Duration::from_secs(10);
 #[async_trait]
 pub trait Channel: Send {
     /// Returns the next input, or `None` when there will be no more. A [`ChannelError::Turn`] concerns one
-    /// input only: the next call must wait for another.
+    /// input only: the next call must wait for another. If the channel shows other turns, the future may be dropped
+    /// before it is ready, and must not take any input with it.
     async fn recv(&mut self) -> Result<Option<Input>, ChannelError>;
+
+    /// Returns true if turns that were not started here, such as those of spoken prompts, are shown while the channel
+    /// waits for input.
+    fn shows_other_turns(&self) -> bool {
+        false
+    }
 
     /// Shows the next event. The text of a command arrives as one [`Event::Final`] outside of a turn, with
     /// the number 0, because it is not part of the record.
@@ -113,6 +120,8 @@ where
         channel,
         interrupt,
         refused: None,
+        others: None,
+        seen: None,
     };
     loop {
         let went_on = match talk.exchange().await {
@@ -143,12 +152,16 @@ struct Talk<'a, B: ?Sized> {
     channel: &'a mut dyn Channel,
     interrupt: Interrupt<'a>,
     refused: Option<ClientError>,
+    /// Events of the session since the last input, whoever caused them.
+    others: Option<EventStream>,
+    /// Number of the last event that was shown; `None` before the first.
+    seen: Option<u64>,
 }
 
 impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
     /// Handles one input and everything it causes.
     async fn exchange(&mut self) -> Result<Next, ChannelError> {
-        let Some(input) = self.channel.recv().await? else {
+        let Some(input) = self.listen().await? else {
             return Ok(Next::Leave);
         };
         self.refused = None;
@@ -160,6 +173,72 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         self.submit(parts).await
     }
 
+    /// Waits for an input. Turns that others start in the session meanwhile are shown.
+    async fn listen(&mut self) -> Result<Option<Input>, ChannelError> {
+        loop {
+            if self.others.is_none() && self.channel.shows_other_turns() {
+                self.others = self.subscribed().await;
+            }
+            let Some(mut events) = self.others.take() else {
+                return self.channel.recv().await;
+            };
+            let heard = {
+                let mut input = self.channel.recv();
+                loop {
+                    match select(input, events.next()).await {
+                        Either::Left((input, _)) => break Err(input),
+                        Either::Right((None, waits)) => break Err(waits.await),
+                        Either::Right((Some(envelope), _)) if is_noticed(&envelope.event) => {
+                            break Ok(envelope);
+                        }
+                        Either::Right((Some(_), waits)) => input = waits,
+                    }
+                }
+            };
+            match heard {
+                Err(input) => {
+                    self.others = Some(events);
+                    return input;
+                }
+                Ok(envelope) => self.other_turn(&envelope, events).await?,
+            }
+        }
+    }
+
+    /// Follows the session, from the last event that was shown.
+    async fn subscribed(&mut self) -> Option<EventStream> {
+        let after = match self.seen {
+            Some(seen) => seen,
+            None => {
+                let resumed = self.backend.begin(Begin::Resume(self.session.clone())).await;
+                resumed.ok()?.last_seq
+            }
+        };
+        self.backend.subscribe(&self.session, after).await.ok()
+    }
+
+    /// Shows what happens in the session without an input from here: a notice, or a whole turn.
+    async fn other_turn(&mut self, envelope: &Envelope, mut events: EventStream) -> Result<(), ChannelError> {
+        match &envelope.event {
+            Event::Warning { message } | Event::Error { message, .. } => self.channel.status(message).await?,
+            Event::Message { message } => {
+                let said = message.parts.iter().filter_map(|part| match part {
+                    Part::Text(text) => Some(text.text.as_str()),
+                    _ => None,
+                });
+                let said = said.collect::<Vec<_>>().join("\n");
+                if !said.is_empty() {
+                    self.channel.status(&format!("> {said}")).await?;
+                }
+                self.channel.send(envelope).await?;
+                self.pass(&mut events).await?;
+            }
+            _ => {}
+        }
+        self.others = Some(events);
+        Ok(())
+    }
+
     async fn command(&mut self, line: &str) -> Result<Next, ChannelError> {
         let CommandReply { text, follow } = match self.backend.command(&self.session, line).await {
             Ok(reply) => reply,
@@ -169,6 +248,7 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
             Follow::Nothing => self.said(text).await?,
             Follow::Session(info) => {
                 self.session = info.id;
+                (self.others, self.seen) = (None, None);
                 self.said(text).await?;
             }
             Follow::Submit(parts) => return self.submit(parts).await,
@@ -244,6 +324,8 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
         mut events: EventStream,
         told: Result<(), ChannelError>,
     ) -> Result<(), ChannelError> {
+        // The same events would come again.
+        self.others = None;
         let passed = match told {
             Ok(()) => self.pass(&mut events).await,
             failed => failed,
@@ -283,6 +365,9 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
                 }
             };
             let Some(envelope) = next else { return Ok(()) };
+            if !envelope.event.is_live() {
+                self.seen = self.seen.max(Some(envelope.seq));
+            }
             self.channel.send(&envelope).await?;
             match &envelope.event {
                 Event::Waiting(asking) => self.ask(asking, &mut stop).await?,
@@ -329,6 +414,15 @@ impl<'a, B: Client + Commands + Presence + ?Sized> Talk<'a, B> {
             None => self.backend.cancel(&self.session).await,
         };
         Ok(())
+    }
+}
+
+/// Returns true if an event is shown although nobody here caused it.
+fn is_noticed(event: &Event) -> bool {
+    match event {
+        Event::Message { message } => message.role == Role::User,
+        Event::Warning { .. } | Event::Error { .. } => true,
+        _ => false,
     }
 }
 

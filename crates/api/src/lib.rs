@@ -28,6 +28,7 @@ mod command;
 mod connection;
 mod context;
 mod goal;
+mod inputs;
 mod record;
 mod senders;
 
@@ -49,6 +50,7 @@ pub use self::command::{
 pub use self::connection::{Connections, Offer};
 pub use self::context::{ContextReport, ContextSpan, SpanOrigin};
 pub use self::goal::{GoalRequest, NoteKind, goal_note};
+pub use self::inputs::SessionInputs;
 pub use self::record::{Find, FolderFacts, Overview, Presence, Records, Wait, WaitOn, user_messages};
 pub use self::senders::{Approvers, HeldMessages, SenderMessage};
 pub use windlass_core::checkpoint::{Changed, Checkpoint, FileChange};

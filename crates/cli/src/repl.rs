@@ -82,6 +82,7 @@ pub(crate) async fn run(scene: &Scene<'_>) -> Result<Spoken, Problem> {
         shared: Arc::clone(&shared),
         has_heard: false,
         was_interrupted: false,
+        said: Vec::new(),
     };
     let ended = {
         let listening = Arc::clone(&signals);
@@ -156,6 +157,8 @@ struct Repl {
     has_heard: bool,
     /// True if a signal ended the wait for input.
     was_interrupted: bool,
+    /// Lines of an input that is not complete.
+    said: Vec<String>,
 }
 
 impl Repl {
@@ -215,15 +218,15 @@ impl Repl {
     }
 
     /// Handles Ctrl-C at the prompt. Returns true if the session ends.
-    fn interrupted(&mut self, said: &mut Vec<String>, is_warned: &mut bool) -> bool {
+    fn interrupted(&mut self, is_warned: &mut bool) -> bool {
         self.signals.settled();
         if !self.is_typed || self.signals.is_over() {
             self.was_interrupted = true;
             return true;
         }
         tell!("");
-        if !said.is_empty() {
-            said.clear();
+        if !self.said.is_empty() {
+            self.said.clear();
         } else if *is_warned {
             return true;
         } else {
@@ -245,18 +248,17 @@ fn too_long(style: Style) {
 impl Channel for Repl {
     async fn recv(&mut self) -> Result<Option<Input>, ChannelError> {
         self.signals.settled();
-        let mut said: Vec<String> = Vec::new();
         let mut is_warned = false;
         loop {
             if self.signals.is_over() {
                 return Ok(None);
             }
-            self.prompt(if said.is_empty() { "> " } else { "  " });
+            self.prompt(if self.said.is_empty() { "> " } else { "  " });
             let signals = Arc::clone(&self.signals);
             let line = tokio::select! {
                 biased;
                 () = signals.interrupted() => {
-                    if self.interrupted(&mut said, &mut is_warned) {
+                    if self.interrupted(&mut is_warned) {
                         return Ok(None);
                     }
                     continue;
@@ -267,14 +269,14 @@ impl Channel for Repl {
                 Some(line) => {
                     let more = line.strip_suffix('\\').map(str::to_owned);
                     let has_more = more.is_some();
-                    said.push(more.unwrap_or(line));
+                    self.said.push(more.unwrap_or(line));
                     has_more
                 }
                 None => {
                     if self.is_typed {
                         tell!("");
                     }
-                    if said.is_empty() {
+                    if self.said.is_empty() {
                         return Ok(None);
                     }
                     false
@@ -283,13 +285,17 @@ impl Channel for Repl {
             if has_more {
                 continue;
             }
-            let text = std::mem::take(&mut said).join("\n");
+            let text = std::mem::take(&mut self.said).join("\n");
             if !text.trim().is_empty() {
                 self.has_heard = true;
                 return Ok(Some(Input::text(text.trim_end())));
             }
             is_warned = false;
         }
+    }
+
+    fn shows_other_turns(&self) -> bool {
+        true
     }
 
     async fn send(&mut self, envelope: &Envelope) -> Result<(), ChannelError> {

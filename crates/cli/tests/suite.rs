@@ -49,6 +49,9 @@ mod suite {
     mod limits;
     mod mcp;
     mod mcp_asking;
+    mod mcp_content;
+    mod mcp_editor;
+    mod mcp_guard;
     mod mcp_http;
     mod mcp_login;
     mod mcp_serve;
@@ -92,5 +95,6 @@ mod suite {
     mod tui_writing;
     mod turn;
     mod undo;
+    mod voice;
     mod web;
 }

@@ -5,11 +5,13 @@ pub mod code;
 mod hooks;
 pub mod mcp;
 pub mod skills;
+mod voice;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use windlass_api::SessionInputs;
 use windlass_checkpoint::Tracker;
 use windlass_codeindex::CodeIndex;
 use windlass_config::settings::Settings;
@@ -34,8 +36,8 @@ pub trait Extension: Send + Sync {
     /// Name of its slash command, without the slash.
     fn name(&self) -> &'static str;
 
-    /// Receives the person who answers questions, once the session is open.
-    fn connect(&mut self, _asker: &Arc<dyn Asker>) {}
+    /// Receives the connections to the session, once it is open.
+    fn connect(&mut self, _connected: &Connected) {}
 
     /// Compares its sources with the loaded state and returns notices for the user. Called before every turn and
     /// every command of the user; slow work belongs in a task, and its result in a later turn.
@@ -56,6 +58,14 @@ pub trait Extension: Send + Sync {
 
     /// Stops its background work. Called when the session's environment is closed.
     async fn close(&mut self) {}
+}
+
+/// Connections of extensions to the session.
+pub struct Connected {
+    /// The person who answers questions.
+    pub asker: Arc<dyn Asker>,
+    /// Takes inputs for the session.
+    pub inputs: Arc<dyn SessionInputs>,
 }
 
 /// Contribution of an extension to a turn.
@@ -126,11 +136,15 @@ impl ExtensionSet {
     /// # Errors
     /// Fails if a file of the user has an error.
     pub fn new(settings: &Arc<Settings>, spec: &SessionSpec, host: ExtensionHost) -> Result<Self, Problem> {
+        let servers = mcp::McpServers::new(settings, spec, &host)?;
+        let voice = voice::VoiceExtension::new(servers.current(), host.clone());
         let mut list: Vec<Box<dyn Extension>> = vec![
             Box::new(skills::SkillsExtension::new(settings, spec, &host)?),
             Box::new(WebSearch::new(settings)),
             Box::new(UserHooks::new(settings, spec)?),
-            Box::new(mcp::McpServers::new(settings, spec)?),
+            // Before the servers, so that speech ends before its server does.
+            Box::new(voice),
+            Box::new(servers),
         ];
         let mut index = None;
         if let Some(code) = code::CodeExtension::new(settings, spec, &host)? {
@@ -155,9 +169,9 @@ impl ExtensionSet {
         *self.host.calls.lock().unwrap_or_else(PoisonError::into_inner) = Some(calls);
     }
 
-    pub(crate) fn connect(&mut self, asker: &Arc<dyn Asker>) {
+    pub(crate) fn connect(&mut self, connected: &Connected) {
         for extension in &mut self.list {
-            extension.connect(asker);
+            extension.connect(connected);
         }
     }
 

@@ -26,6 +26,7 @@ use crate::agent_copies::LocalCopies;
 use crate::agent_types::catalog;
 use crate::connect::{ProviderSetup, offers};
 use crate::context_parts::ContextParts;
+use crate::extension::Connected;
 use crate::local_env::LocalEnv;
 use crate::memory::SharedMemory;
 use crate::models::Models;
@@ -420,7 +421,11 @@ impl SessionFactory for LocalFactory {
             _ => self.environment(&session.id, place, self.models.of_session()),
         };
         let mut env = made.map_err(|problem| problem.to_string())?;
-        env.connect(host.asker, host.tools);
+        let connected = Connected {
+            asker: host.asker,
+            inputs: host.inputs,
+        };
+        env.connect(connected, host.tools);
         Ok(Box::new(env))
     }
 

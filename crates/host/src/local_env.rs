@@ -29,7 +29,7 @@ use crate::autonomy;
 use crate::command_files::CommandFiles;
 use crate::compress::{CompressionLimits, OutputCompressor};
 use crate::context_parts::ContextParts;
-use crate::extension::{ExtensionHost, ExtensionSet, TurnCalls};
+use crate::extension::{Connected, ExtensionHost, ExtensionSet, TurnCalls};
 use crate::factory::{SessionSpec, SessionTools, SharedMode, policy, session_tools};
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
@@ -210,9 +210,9 @@ impl LocalEnv {
     }
 
     /// Connects the session with the service: the person who answers permission requests, and further tools.
-    pub fn connect(&mut self, asker: Arc<dyn Asker>, tools: Vec<Arc<dyn AnyTool>>) {
-        self.extensions.connect(&asker);
-        self.ask(asker);
+    pub fn connect(&mut self, connected: Connected, tools: Vec<Arc<dyn AnyTool>>) {
+        self.extensions.connect(&connected);
+        self.ask(connected.asker);
         self.catalog.add(tools);
     }
 

@@ -242,7 +242,7 @@ pub(crate) async fn connect(
     };
     let may_retry = match &failure {
         Failure::Rejected(_) => true,
-        Failure::Broken(McpError::NeedsLogin(_) | McpError::Start(_)) => false,
+        Failure::Broken(error) if wants_person(error) => false,
         Failure::Broken(_) => remembered.is_some() || !is_process,
     };
     if config.era != EraChoice::Auto || !may_retry {
@@ -253,7 +253,7 @@ pub(crate) async fn connect(
             around.eras.remember(config, !first);
             Ok(connection)
         }
-        Err(Failure::Broken(error @ McpError::NeedsLogin(_))) => Err(error),
+        Err(Failure::Broken(error)) if wants_person(&error) => Err(error),
         Err(_) => match &config.transport {
             McpTransport::Stdio(_) => Err(failure.into_error()),
             // A server that knows no revision of streamable HTTP may still offer the transport before it.
@@ -263,6 +263,14 @@ pub(crate) async fn connect(
             }
         },
     }
+}
+
+/// Returns true if another attempt is of no use before the user did something.
+fn wants_person(error: &McpError) -> bool {
+    matches!(
+        error,
+        McpError::NeedsLogin(_) | McpError::NeedsRights { .. } | McpError::Start(_)
+    )
 }
 
 fn handler(config: &McpServerConfig, hub: &Arc<Hub>, around: &Environment) -> Handler {
@@ -401,6 +409,11 @@ pub(crate) fn refused(
     error: ClientInitializeError,
     words: Option<String>,
 ) -> Failure {
+    if let ClientInitializeError::TransportError { error, .. } = &error
+        && let Some(wanted) = crate::http::wanted_login_of(&config.name, error.error.as_ref())
+    {
+        return Failure::Broken(wanted);
+    }
     if error.auth_challenge().is_some() || error.is_authorization_required() {
         return Failure::Broken(McpError::NeedsLogin(config.name.clone()));
     }

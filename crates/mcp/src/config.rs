@@ -225,6 +225,17 @@ pub enum McpError {
     /// The server wants the user to log in.
     #[error("it asks for a login; run: windlass mcp login {0}")]
     NeedsLogin(String),
+    /// The server wants rights that the login did not give.
+    #[error(
+        "it asks for more rights; run: windlass mcp login {server}{}",
+        options(scopes)
+    )]
+    NeedsRights {
+        /// Name of the server.
+        server: String,
+        /// The scopes that it names.
+        scopes: Vec<String>,
+    },
     /// The server answered a request with an error.
     #[error("{0}")]
     Refused(String),
@@ -234,4 +245,11 @@ pub enum McpError {
     /// The call was canceled.
     #[error("canceled")]
     Canceled,
+}
+
+/// Returns scopes as options of a command. Other signs than those of a scope are left out.
+fn options(scopes: &[String]) -> String {
+    let is_plain = |sign: &char| sign.is_ascii_alphanumeric() || "_-.:/".contains(*sign);
+    let option = |scope: &String| format!(" --scope {}", scope.chars().filter(is_plain).collect::<String>());
+    scopes.iter().map(option).collect()
 }

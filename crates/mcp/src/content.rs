@@ -13,7 +13,7 @@ const MAX_IMAGES: usize = 8;
 const MAX_IMAGE: usize = 7_000_000;
 
 /// Returns a text of a server without control characters and hidden ones, with at most `limit` characters.
-pub(crate) fn plain(text: &str, limit: usize) -> String {
+pub fn plain(text: &str, limit: usize) -> String {
     let is_shown = |sign: &char| {
         let code = u32::from(*sign);
         let is_control = sign.is_control() && !matches!(sign, '\n' | '\t');

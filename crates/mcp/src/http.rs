@@ -155,16 +155,23 @@ pub(crate) fn reason(error: &(dyn Error + 'static)) -> String {
     }
 }
 
-/// Returns true if the server wants the user to log in, or to log in with more rights.
-pub(crate) fn wants_login(error: &(dyn Error + 'static)) -> bool {
+/// Returns the login that the server wants, if that is why a request failed.
+pub(crate) fn wanted_login_of(server: &str, error: &(dyn Error + 'static)) -> Option<McpError> {
     let mut next = Some(error);
     while let Some(cause) = next {
-        if cause.is::<AuthRequiredError>() || cause.is::<InsufficientScopeError>() {
-            return true;
+        if cause.is::<AuthRequiredError>() {
+            return Some(McpError::NeedsLogin(server.to_owned()));
+        }
+        if let Some(missing) = cause.downcast_ref::<InsufficientScopeError>() {
+            let scopes = missing.required_scope.as_deref().unwrap_or_default();
+            return Some(McpError::NeedsRights {
+                server: server.to_owned(),
+                scopes: scopes.split_whitespace().take(50).map(str::to_owned).collect(),
+            });
         }
         next = cause.source();
     }
-    false
+    None
 }
 
 /// Sends requests, and limits what a server answers.

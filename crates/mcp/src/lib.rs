@@ -32,6 +32,7 @@ pub use self::config::{
     EraChoice, HttpEndpoint, Launcher, McpError, McpServerConfig, McpTransport, ProcessAccess, ServerLimits,
     ServerOrigin, StdioServer, ToolFilter,
 };
+pub use self::content::plain as plain_text;
 pub use self::definitions::Definitions;
 pub use self::era::EraMemory;
 pub use self::server::{McpServer, Phase, PromptInfo, ResourceInfo, ServerReport};

@@ -52,6 +52,21 @@ impl TokenFile {
         Ok(had)
     }
 
+    /// Returns the scopes that a server was given, and then the wanted ones, each once.
+    fn scopes(&self, url: &str, wanted: &[String]) -> Vec<String> {
+        let mut all = self
+            .read()
+            .remove(url)
+            .map(|stored| stored.granted_scopes)
+            .unwrap_or_default();
+        for scope in wanted {
+            if !all.contains(scope) {
+                all.push(scope.clone());
+            }
+        }
+        all
+    }
+
     fn read(&self) -> BTreeMap<String, StoredCredentials> {
         let text = fs::read_to_string(&self.path).ok();
         text.and_then(|text| serde_json::from_str(&text).ok())
@@ -150,7 +165,8 @@ pub async fn login(file: &TokenFile, login: &ServerLogin<'_>, show: impl FnOnce(
     }
     request = match login.scopes.is_empty() {
         true => request.with_initial_scope_selection(),
-        false => request.with_scopes(login.scopes.iter().cloned()),
+        // A step up keeps the rights that there are.
+        false => request.with_scopes(file.scopes(login.url, login.scopes)),
     };
     if let Some(id) = login.client_id {
         request = request.with_preregistered_client(id);

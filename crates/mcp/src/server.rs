@@ -1,18 +1,16 @@
 //! A server: its state, its tools, and calls to it.
 
+mod requests;
+
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rmcp::model::{
-    CallToolRequestParams, CallToolResult, GetPromptRequestParams, PaginatedRequestParams, PromptMessage,
-    ReadResourceRequestParams, ResourceContents,
-};
+use rmcp::model::{CallToolRequestParams, CallToolResult, PaginatedRequestParams};
 use rmcp::service::ServiceError;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use windlass_core::message::Binary;
 use windlass_core::tool::{Person, Progress};
 
 use crate::client::{Connection, Hub, connect, lock};
@@ -82,8 +80,8 @@ pub struct ServerReport {
     pub tools: Vec<String>,
     /// Tools that are not offered, each with the reason.
     pub left_out: Vec<String>,
-    /// Number of resources.
-    pub resources: usize,
+    /// Addresses of the resources.
+    pub resources: Vec<String>,
     /// Names of the prompts.
     pub prompts: Vec<String>,
     /// The last error.
@@ -116,6 +114,8 @@ struct State {
 #[derive(Clone, Default)]
 struct Lists {
     tools: Vec<Arc<McpTool>>,
+    /// The server's own names of all its tools, also of those that the model does not get.
+    names: Vec<String>,
     left_out: Vec<String>,
     resources: Vec<ResourceInfo>,
     prompts: Vec<PromptInfo>,
@@ -183,7 +183,11 @@ impl McpServer {
             about: state.about.clone(),
             tools: lists.tools.iter().map(|tool| tool.name().to_owned()).collect(),
             left_out: lists.left_out.clone(),
-            resources: lists.resources.len(),
+            resources: lists
+                .resources
+                .iter()
+                .map(|resource| resource.uri.clone())
+                .collect(),
             prompts: lists.prompts.iter().map(|prompt| prompt.name.clone()).collect(),
             last_error: state.last_error.clone(),
             log,
@@ -325,8 +329,7 @@ impl McpServer {
             .map(|info| info.capabilities.clone());
         let capabilities = capabilities.unwrap_or_default();
         if capabilities.tools.is_some() {
-            let (tools, left_out) = self.list_tools(connection).await?;
-            (lists.tools, lists.left_out) = (tools, left_out);
+            self.list_tools(connection, &mut lists).await?;
         }
         let peer = connection.service.peer();
         let listed = tokio::time::timeout(LIST_LIMIT, async {
@@ -365,32 +368,33 @@ impl McpServer {
     async fn list_tools(
         self: &Arc<Self>,
         connection: &Connection,
-    ) -> Result<(Vec<Arc<McpTool>>, Vec<String>), McpError> {
+        lists: &mut Lists,
+    ) -> Result<(), McpError> {
         let mut tools = Vec::new();
         let mut cursor = None;
         for _ in 0..MAX_PAGES {
             let mut params = PaginatedRequestParams::default();
             params.cursor = cursor.take();
             let page = connection.service.peer().list_tools(Some(params)).await;
-            let page = page.map_err(|error| refused(&error))?;
+            let page = self.settle(connection, page).await?;
             tools.extend(page.tools);
             cursor = page.next_cursor;
             if cursor.is_none() || tools.len() > MAX_ENTRIES {
                 break;
             }
         }
-        let mut left_out = Vec::new();
+        let left_out = &mut lists.left_out;
         if tools.len() > MAX_ENTRIES {
             left_out.push(format!("only the first {MAX_ENTRIES} of its tools are used"));
             tools.truncate(MAX_ENTRIES);
         }
+        lists.names = tools.iter().map(|tool| tool.name.to_string()).collect();
         tools.retain(|tool| self.config.tools.lets_through(&tool.name));
         let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_ref()).collect();
         let names = crate::naming::tool_names(&self.config.name, &names);
-        let mut made = Vec::new();
         for (tool, name) in tools.into_iter().zip(names) {
             match McpTool::new(self, name, &tool) {
-                Ok(tool) => made.push(Arc::new(tool)),
+                Ok(tool) => lists.tools.push(Arc::new(tool)),
                 Err(why) if left_out.len() < 5 => {
                     left_out.push(format!(
                         "the tool {} is left out: {why}",
@@ -400,7 +404,7 @@ impl McpServer {
                 Err(_) => {}
             }
         }
-        Ok((made, left_out))
+        Ok(())
     }
 
     /// Lists again after the server said that something changed.
@@ -453,63 +457,19 @@ impl McpServer {
         Ok(result)
     }
 
-    /// Reads a resource. Returns its text and images.
-    ///
-    /// # Errors
-    /// If the server does not run, refuses, or takes too long.
-    pub async fn read(
-        self: &Arc<Self>,
-        uri: &str,
-        cancel: &CancellationToken,
-    ) -> Result<(String, Vec<Binary>), McpError> {
-        let params = ReadResourceRequestParams::new(uri.to_owned());
-        let work = async {
-            let connection = self.ready().await?;
-            connection.meter.reset();
-            let read = connection.service.read_resource(params).await;
-            self.settle(&connection, read).await
-        };
-        let result = self.limited(work, cancel).await?;
-        let mut images = Vec::new();
-        let part = |contents: ResourceContents| content::contents(contents, &mut images);
-        let parts: Vec<String> = result.contents.into_iter().take(MAX_ENTRIES).map(part).collect();
-        Ok((parts.join("\n"), images))
-    }
-
-    /// Gets a prompt. Returns its messages as one text.
-    ///
-    /// # Errors
-    /// If the server does not run, refuses, or takes too long.
-    pub async fn prompt(self: &Arc<Self>, name: &str, words: &[String]) -> Result<String, McpError> {
-        self.settled().await;
-        let known = self.prompts();
-        let arguments = known.iter().find(|prompt| prompt.name == name);
-        let arguments = arguments.map(|prompt| fill(&prompt.arguments, words)).transpose();
-        let arguments = arguments.map_err(McpError::Refused)?;
-        let mut params = GetPromptRequestParams::new(name.to_owned());
-        params.arguments = arguments;
-        let work = async {
-            let connection = self.ready().await?;
-            connection.meter.reset();
-            let got = connection.service.get_prompt(params).await;
-            self.settle(&connection, got).await
-        };
-        let result = self.limited(work, &CancellationToken::new()).await?;
-        let texts: Vec<String> = result.messages.into_iter().take(100).map(message_text).collect();
-        Ok(texts.join("\n\n"))
-    }
-
     /// Turns a failure of a request into its result. A server that ended during the request is the result.
     async fn settle<T>(
         &self,
         connection: &Connection,
         result: Result<T, ServiceError>,
     ) -> Result<T, McpError> {
+        if let Err(ServiceError::TransportSend(error)) = &result
+            && let Some(wanted) = crate::http::wanted_login_of(&self.config.name, error.error.as_ref())
+        {
+            return Err(wanted);
+        }
         match result {
             Ok(value) => Ok(value),
-            Err(ServiceError::TransportSend(error)) if crate::http::wants_login(error.error.as_ref()) => {
-                Err(McpError::NeedsLogin(self.config.name.clone()))
-            }
             Err(error @ (ServiceError::TransportClosed | ServiceError::TransportSend(_))) => {
                 match connection.end().await {
                     Some(words) => Err(McpError::Ended(format!(
@@ -588,53 +548,6 @@ fn prompt_info(prompt: rmcp::model::Prompt) -> PromptInfo {
         arguments: arguments
             .map(|argument| (argument.name, argument.required == Some(true)))
             .collect(),
-    }
-}
-
-/// Assigns words to arguments: `name=value`, or in order. The last argument takes the rest.
-fn fill(arguments: &[(String, bool)], words: &[String]) -> Result<Map<String, Value>, String> {
-    let mut filled = Map::new();
-    let mut rest: Vec<&str> = Vec::new();
-    for word in words {
-        match word.split_once('=') {
-            Some((name, value)) if arguments.iter().any(|(known, _)| known == name) => {
-                filled.insert(name.to_owned(), Value::String(value.to_owned()));
-            }
-            _ => rest.push(word),
-        }
-    }
-    let open: Vec<&String> = arguments
-        .iter()
-        .map(|(name, _)| name)
-        .filter(|name| !filled.contains_key(*name))
-        .collect();
-    let mut rest = rest.into_iter();
-    for (index, name) in open.iter().enumerate() {
-        let value = match index + 1 == open.len() {
-            true => rest.by_ref().collect::<Vec<_>>().join(" "),
-            false => rest.next().unwrap_or_default().to_owned(),
-        };
-        if !value.is_empty() {
-            filled.insert((*name).clone(), Value::String(value));
-        }
-    }
-    let missing = arguments
-        .iter()
-        .find(|(name, required)| *required && !filled.contains_key(name));
-    match missing {
-        Some((name, _)) => Err(format!("the argument `{name}` is missing")),
-        None => Ok(filled),
-    }
-}
-
-fn message_text(message: PromptMessage) -> String {
-    let value = serde_json::to_value(&message.content).unwrap_or_default();
-    match value.get("text").and_then(Value::as_str) {
-        Some(text) => content::plain(text, 100_000),
-        None => match value.pointer("/resource/text").and_then(Value::as_str) {
-            Some(text) => content::plain(text, 100_000),
-            None => "[content that is not text]".to_owned(),
-        },
     }
 }
 

@@ -1,11 +1,10 @@
 //! The servers of a session, and the tools that they offer.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use windlass_core::tool::AnyTool;
 
-use crate::client::lock;
 use crate::config::{Launcher, McpServerConfig};
 use crate::definitions::Definitions;
 use crate::era::EraMemory;
@@ -31,7 +30,9 @@ pub struct Environment {
 /// The servers of a session. Dropping it ends them.
 pub struct ServerSet {
     around: Arc<Environment>,
-    servers: Mutex<Vec<Arc<McpServer>>>,
+    servers: Vec<Arc<McpServer>>,
+    /// The set whose servers come first, and end with it.
+    base: Option<Arc<ServerSet>>,
 }
 
 impl ServerSet {
@@ -41,14 +42,33 @@ impl ServerSet {
         let made = |config| McpServer::new(config, Arc::clone(&around));
         let servers = configs.into_iter().map(made).collect();
         Arc::new(Self {
-            servers: Mutex::new(servers),
+            servers,
             around,
+            base: None,
+        })
+    }
+
+    /// Creates a set with the servers of another one, and further servers after them. A name that the other one has
+    /// means its server. None of the further ones is started yet.
+    pub fn extending(base: &Arc<Self>, configs: Vec<McpServerConfig>) -> Arc<Self> {
+        let around = Arc::clone(&base.around);
+        let servers = configs
+            .into_iter()
+            .filter(|config| base.find(&config.name).is_none())
+            .map(|config| McpServer::new(config, Arc::clone(&around)))
+            .collect();
+        Arc::new(Self {
+            around,
+            servers,
+            base: Some(Arc::clone(base)),
         })
     }
 
     /// Returns the servers, in the order of the configuration.
     pub fn servers(&self) -> Vec<Arc<McpServer>> {
-        lock(&self.servers).clone()
+        let mut all = self.base.as_ref().map(|base| base.servers()).unwrap_or_default();
+        all.extend(self.servers.iter().cloned());
+        all
     }
 
     /// Returns the server with this name.
@@ -56,17 +76,6 @@ impl ServerSet {
         self.servers()
             .into_iter()
             .find(|server| server.config().name == name)
-    }
-
-    /// Adds a server. One of the same name is kept, and the new one is not used.
-    pub fn add(&self, config: McpServerConfig) -> Option<Arc<McpServer>> {
-        let mut servers = lock(&self.servers);
-        if servers.iter().any(|server| server.config().name == config.name) {
-            return None;
-        }
-        let server = McpServer::new(config, Arc::clone(&self.around));
-        servers.push(Arc::clone(&server));
-        Some(server)
     }
 
     /// Waits until every server is ready or has failed.
@@ -131,7 +140,7 @@ impl ServerSet {
 
 impl Drop for ServerSet {
     fn drop(&mut self) {
-        for server in self.servers() {
+        for server in &self.servers {
             server.stop();
         }
     }

@@ -61,6 +61,8 @@ pub(crate) enum SessionRequest {
     Look(Look),
     /// A sub-agent ended that wakes the session.
     Wake,
+    /// The environment waits for inputs, such as spoken ones.
+    Listen,
     /// The last front end has left the session.
     Leave,
     Close,
@@ -95,8 +97,9 @@ enum Stay {
 }
 
 impl Stay {
-    fn after(request: Option<&SessionRequest>) -> Self {
+    fn after(self, request: Option<&SessionRequest>) -> Self {
         match request {
+            Some(SessionRequest::Listen) => self,
             Some(SessionRequest::Leave) => Self::Left,
             Some(SessionRequest::Close) | None => Self::Closing,
             Some(_) => Self::Open,
@@ -251,7 +254,7 @@ impl SessionActor {
 
     /// Carries out a request, beside the work that runs.
     async fn handle(&mut self, request: Option<SessionRequest>, activity: &mut Activity) {
-        self.stay = Stay::after(request.as_ref());
+        self.stay = self.stay.after(request.as_ref());
         let is_idle = activity.is_idle();
         match request {
             Some(SessionRequest::Submit(input, answer)) if is_idle && !self.queue.delays(&input) => {
@@ -281,7 +284,7 @@ impl SessionActor {
                 drop(answer.send(self.commands(is_idle).run(&line).await));
             }
             Some(SessionRequest::Look(look)) => self.commands(is_idle).look(look).await,
-            Some(SessionRequest::Wake | SessionRequest::Leave) => {}
+            Some(SessionRequest::Wake | SessionRequest::Listen | SessionRequest::Leave) => {}
             Some(SessionRequest::Close) | None => activity.stop(),
         }
     }

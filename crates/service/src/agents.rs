@@ -37,6 +37,7 @@ pub(crate) use self::tools::{find, stop};
 pub use self::types::{AgentCatalog, AgentModel, AgentTools, AgentType, MAX_TURNS};
 use crate::environment::{AgentCopies, SessionHost};
 use crate::handle::SessionHandle;
+use crate::inputs::OwnInputs;
 use crate::{Inner, Service};
 
 /// Returns the connections of a session's environment to the service.
@@ -55,6 +56,7 @@ pub(crate) async fn host(inner: &Arc<Inner>, info: &SessionInfo, handle: &Sessio
         tools: offered(inner, info, row.as_ref()).await,
         agent: row,
         parent,
+        inputs: Arc::new(OwnInputs(Arc::downgrade(inner), info.id.clone())),
     }
 }
 

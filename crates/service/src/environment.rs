@@ -109,6 +109,8 @@ pub struct SessionHost {
     pub agent: Option<AgentRow>,
     /// The session above, if it is a sub-agent.
     pub parent: Option<SessionInfo>,
+    /// Takes inputs from the environment.
+    pub inputs: Arc<dyn windlass_api::SessionInputs>,
 }
 
 /// Facts about the environment of a session.

@@ -21,6 +21,7 @@ mod fork;
 pub mod format;
 mod goal;
 mod handle;
+mod inputs;
 mod keyed;
 mod orphans;
 pub mod past;

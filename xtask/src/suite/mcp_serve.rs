@@ -10,7 +10,7 @@ use crate::child;
 use crate::repo::Root;
 
 /// The foreign clients.
-const PACKAGES: &[&str] = &[
+pub(super) const PACKAGES: &[&str] = &[
     "@modelcontextprotocol/inspector@2.12.0",
     "@modelcontextprotocol/conformance@0.2.0-alpha.12",
 ];
@@ -33,7 +33,7 @@ pub(super) fn test(root: &Root) -> Result<()> {
 }
 
 /// Returns `PATH` with a folder in front.
-fn path_with(folder: &Path) -> std::ffi::OsString {
+pub(super) fn path_with(folder: &Path) -> std::ffi::OsString {
     let rest = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::iter::once(folder.to_owned())
         .chain(std::env::split_paths(&rest))

@@ -38,13 +38,19 @@ pub(crate) fn test(root: &Root) -> Result<()> {
 ///
 /// Packages are installed only when the list of requirements changes, so other runs need no network.
 pub(crate) fn environment(root: &Root) -> Result<PathBuf> {
-    let folder = root.target_dir()?.join("sdk-venv");
+    environment_of(root, "sdk-venv", REQUIREMENTS)
+}
+
+/// Creates or updates a Python environment below the target folder with the packages of a list, and returns its
+/// interpreter.
+pub(crate) fn environment_of(root: &Root, name: &str, requirements: &str) -> Result<PathBuf> {
+    let folder = root.target_dir()?.join(name);
     let (python, stamp) = (folder.join("bin/python"), folder.join("requirements.stamp"));
     let wanted =
-        fs::read_to_string(root.join(REQUIREMENTS)).with_context(|| format!("cannot read {REQUIREMENTS}"))?;
+        fs::read_to_string(root.join(requirements)).with_context(|| format!("cannot read {requirements}"))?;
     let works = child::succeeds(child::command(root, &python).args(["-c", "import pip"]));
     if works && is_current(&stamp, &wanted) {
-        println!("    found the Python environment for {REQUIREMENTS}");
+        println!("    found the Python environment for {requirements}");
         return Ok(python);
     }
     if !works {
@@ -55,8 +61,8 @@ pub(crate) fn environment(root: &Root) -> Result<PathBuf> {
                 .arg(&folder),
         )?;
     }
-    println!("    installing {REQUIREMENTS}");
-    pip(root, &python, &["-r", REQUIREMENTS])?;
+    println!("    installing {requirements}");
+    pip(root, &python, &["-r", requirements])?;
     fs::write(&stamp, wanted).context("cannot write the stamp of the installed packages")?;
     Ok(python)
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply};
-use windlass_testkit::{Editor, PATIENCE, SimServer, Workspace};
+use windlass_testkit::{Editor, PATIENCE, SimServer, Workspace, eventually};
 
 use super::approvals::answer;
 use super::mcp_http::{Site, call};
@@ -95,4 +95,43 @@ fn a_server_talks_during_a_call() {
     let run = workspace.run(&["--plain"]).stdin("go\n/mcp plain\n");
     let output = run.limit(PATIENCE).output();
     assert!(output.stdout.contains("cheese is [31mready"), "{output}");
+}
+
+/// MCP-5: a page that a server wants to be opened is shown with its whole address, and only a yes is one; an address that
+/// is no web page is declined without a question.
+#[test]
+fn a_page_of_a_server_is_shown() {
+    for (typed, told) in [("1", "accept"), ("2", "decline")] {
+        let (sim, workspace) = session("page", "");
+        let output = answer(&workspace, "exec go", &[typed]);
+        assert!(
+            output
+                .stdout
+                .contains("The MCP server plain asks you to open this page")
+                && output.stdout.contains("https://example.org/log-in?a=1"),
+            "{output}"
+        );
+        assert_eq!(results(&sim), [format!("answer: {{\"action\": \"{told}\"}}")]);
+    }
+    let (sim, workspace) = session("local", "");
+    workspace
+        .run(&["exec", "go"])
+        .limit(PATIENCE)
+        .output()
+        .assert_code(0);
+    assert_eq!(results(&sim), ["answer: {\"action\": \"decline\"}"]);
+}
+
+/// MCP-5, LOOP-8: a server is told that a call was canceled, with the id of the call.
+#[test]
+fn a_canceled_call_is_told() {
+    let (_sim, workspace) = session("wait", "");
+    let mut editor = Editor::connect(workspace.run(&["acp"]), json!({}));
+    let session = editor.open(workspace.path());
+    let prompt = editor.ask(&session, "go");
+    assert!(eventually(PATIENCE, || workspace.has("begun")));
+    editor.notify("session/cancel", json!({ "sessionId": session }));
+    assert_eq!(editor.wait(prompt), Ok(json!({ "stopReason": "cancelled" })));
+    assert!(eventually(PATIENCE, || workspace.has("cancelled")));
+    editor.end().assert_code(0);
 }

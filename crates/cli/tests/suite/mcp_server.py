@@ -39,7 +39,19 @@ def tools():
     if MODE.startswith("many"):
         return [tool("echo_%s_%d" % (MODE, n), description="Tool number %d. " % n + "x" * 400) for n in range(25)]
     annotations = {"readOnlyHint": True, "destructiveHint": False}
-    return [tool("echo", annotations=annotations), tool("exit"), tool("hang"), tool("ask"), tool("write"), tool("picture"), tool("chat")]
+    names = ("exit", "hang", "ask", "write", "picture", "chat", "sound", "page", "local", "wait")
+    output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    wrong = tool("wrong", outputSchema=output)
+    return [tool("echo", annotations=annotations), wrong] + [tool(name) for name in names]
+
+
+def ask(params):
+    """Asks the person, and returns the answer."""
+    send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params})
+    for line in sys.stdin:
+        answer = json.loads(line)
+        if answer.get("id") == "q1":
+            return {"content": [{"type": "text", "text": "answer: " + json.dumps(answer["result"], sort_keys=True)}]}
 
 
 def call(request):
@@ -58,12 +70,21 @@ def call(request):
         png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
         return {"content": [{"type": "image", "data": png, "mimeType": "image/png"}], "structuredContent": {"n": 1}}
     if name == "ask":
-        params = {"message": "Which colour?", "requestedSchema": {"type": "object", "properties": {"colour": {"type": "string"}}}}
-        send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create", "params": params})
+        return ask({"message": "Which colour?", "requestedSchema": {"type": "object", "properties": {"colour": {"type": "string"}}}})
+    if name in ("page", "local"):
+        url = "https://example.org/log-in?a=1" if name == "page" else "file:///etc/passwd"
+        return ask({"mode": "url", "message": "Please log in.", "url": url, "elicitationId": "e1"})
+    if name == "sound":
+        return {"content": [{"type": "audio", "data": "UklGRiQAAABXQVZF", "mimeType": "audio/wav"}, {"type": "text", "text": "a bell"}]}
+    if name == "wrong":
+        return {"content": [], "structuredContent": {"n": "one"}}
+    if name == "wait":
+        open("begun", "w").close()
         for line in sys.stdin:
-            answer = json.loads(line)
-            if answer.get("id") == "q1":
-                return {"content": [{"type": "text", "text": "answer: " + json.dumps(answer["result"], sort_keys=True)}]}
+            note = json.loads(line)
+            if note.get("method") == "notifications/cancelled" and note["params"]["requestId"] == request["id"]:
+                open("cancelled", "w").close()
+                return None
     if name == "chat":
         send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "cheese is \u001b[31mready"}})
         token = (request["params"].get("_meta") or {}).get("progressToken")
@@ -111,7 +132,10 @@ def main():
         elif method == "resources/list":
             answer["result"] = {"resources": [{"uri": "note://1", "name": "note"}]}
         elif method == "resources/read":
-            answer["result"] = {"contents": [{"uri": "note://1", "text": "the note"}]}
+            if request["params"]["uri"] == "note://1":
+                answer["result"] = {"contents": [{"uri": "note://1", "text": "the note"}]}
+            else:
+                answer["error"] = {"code": -32002, "message": "no such note"}
         elif method == "prompts/list":
             answer["result"] = {"prompts": [{"name": "greet", "arguments": [{"name": "who", "required": True}]}]}
         elif method == "prompts/get":
@@ -119,6 +143,8 @@ def main():
             answer["result"] = {"messages": [{"role": "user", "content": {"type": "text", "text": "Greet %s." % who}}]}
         elif method == "tools/call":
             answer["result"] = call(request)
+            if answer["result"] is None:
+                continue
         else:
             answer["error"] = {"code": -32601, "message": "no such method"}
         send(answer)

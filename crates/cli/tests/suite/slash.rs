@@ -281,3 +281,18 @@ fn own_commands_keep_to_denials() {
     );
     check_events(events.assert_code(0));
 }
+
+/// CMD-1: every command of the register is there.
+#[test]
+fn all_commands_are_listed() {
+    let text = workspace().run(&["exec", "/help"]).output().stdout;
+    let expected = "help exit clear compact init diff review fork export effort hooks session checkpoint voice provider \
+                    model status goal done plan agents cost context tools permissions memory skills mcp cron undo";
+    for name in expected.split_whitespace() {
+        let is_listed = text.lines().any(|line| {
+            let word = line.split_whitespace().next().unwrap_or_default();
+            word == format!("/{name}")
+        });
+        assert!(is_listed, "/{name} is not in\n{text}");
+    }
+}

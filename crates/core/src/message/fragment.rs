@@ -54,6 +54,8 @@ pub enum FragmentSource {
     Hook,
     /// The result of a sub-agent.
     Child,
+    /// A resource of an MCP server that the user named.
+    Resource,
 }
 
 impl Fragment {
@@ -98,6 +100,7 @@ impl Fragment {
             FragmentSource::Skill => named("skill"),
             FragmentSource::Hook => named("hook"),
             FragmentSource::Child => named("agent"),
+            FragmentSource::Resource => named("resource"),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Commands that a subsystem of the session carries out: `/hooks`, `/skills`, `/mcp`, `/memory`, `/diff`.
+//! Commands that a subsystem of the session carries out: `/hooks`, `/skills`, `/mcp`, `/voice`, `/memory`, `/diff`.
 
 use super::{CommandContext, Outcome, Said, Stop, Then, Words};
 use crate::environment::ExtensionCommand;

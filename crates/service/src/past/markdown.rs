@@ -61,6 +61,7 @@ fn heading(source: FragmentSource) -> &'static str {
         FragmentSource::Fact => "Open",
         FragmentSource::Memory => "Memory",
         FragmentSource::Skill => "Skill",
+        FragmentSource::Resource => "Resource",
         FragmentSource::Hook => "Hook",
         FragmentSource::Child => "Sub-agent",
     }

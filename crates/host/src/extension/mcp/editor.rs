@@ -10,7 +10,14 @@ use windlass_mcp::{McpServerConfig, ServerOrigin, file};
 /// Sessions whose servers are remembered.
 const MAX_SESSIONS: usize = 1_000;
 
-static GIVEN: Mutex<Option<HashMap<SessionId, Vec<McpServerConfig>>>> = Mutex::new(None);
+/// Servers by session. A sub-agent has those of the session above, which is named.
+static GIVEN: Mutex<Option<HashMap<SessionId, Given>>> = Mutex::new(None);
+
+#[derive(Clone)]
+struct Given {
+    owner: SessionId,
+    servers: Vec<McpServerConfig>,
+}
 
 /// Attaches servers in the editor's form to a session. Returns a line for each that cannot be used.
 pub fn attach_servers(session: &SessionId, servers: &[Value]) -> Vec<String> {
@@ -27,8 +34,29 @@ pub fn attach_servers(session: &SessionId, servers: &[Value]) -> Vec<String> {
     if given.len() >= MAX_SESSIONS {
         given.clear();
     }
-    given.insert(session.clone(), configs);
+    let own = Given {
+        owner: session.clone(),
+        servers: configs,
+    };
+    given.insert(session.clone(), own);
     problems
+}
+
+/// Gives a sub-agent the servers of the session above.
+pub(super) fn inherit_servers(parent: &SessionId, child: &SessionId) {
+    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(given) = given.as_mut()
+        && let Some(above) = given.get(parent).cloned()
+    {
+        given.insert(child.clone(), above);
+    }
+}
+
+/// Returns the session that an editor attached the servers of this one to.
+pub(super) fn owner(session: &SessionId) -> SessionId {
+    let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = given.as_ref().and_then(|given| given.get(session));
+    found.map_or_else(|| session.clone(), |given| given.owner.clone())
 }
 
 /// Returns the servers that an editor attached to a session.
@@ -36,7 +64,7 @@ pub fn editor_servers(session: &SessionId) -> Vec<McpServerConfig> {
     let given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
     given
         .as_ref()
-        .and_then(|given| given.get(session).cloned())
+        .and_then(|given| Some(given.get(session)?.servers.clone()))
         .unwrap_or_default()
 }
 

@@ -7,6 +7,8 @@ use windlass_mcp::{Phase, ServerReport, ServerSet};
 
 /// Lines of a log that are shown.
 const LOG: usize = 20;
+/// Addresses of resources that are shown.
+const RESOURCES: usize = 30;
 
 /// Describes every server on one line, with its last error below.
 pub(super) fn overview(set: &ServerSet) -> String {
@@ -54,7 +56,12 @@ pub(super) fn server(report: &ServerReport) -> String {
     for line in &report.left_out {
         let _ = writeln!(text, "  {line}");
     }
-    let _ = writeln!(text, "resources: {}", report.resources);
+    let shown: Vec<String> = report.resources.iter().take(RESOURCES).cloned().collect();
+    let more = match report.resources.len().saturating_sub(RESOURCES) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let _ = writeln!(text, "resources: {}{more}", list(&shown));
     let _ = writeln!(text, "prompts: {}", list(&report.prompts));
     let from = report.log.len().saturating_sub(LOG);
     let _ = writeln!(text, "log:");
