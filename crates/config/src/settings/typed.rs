@@ -305,6 +305,18 @@ pub struct SessionSettings {
     pub max_conversation_messages: usize,
     /// Settings of checkpoints.
     pub checkpoints: CheckpointSettings,
+    /// SES-1: place of the sessions; the database in the data folder if `None`.
+    pub store: Option<StoreUrl>,
+}
+
+/// URL of a store. It may contain a password, so `Debug` leaves it out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreUrl(pub String);
+
+impl std::fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoreUrl(<hidden>)")
+    }
 }
 
 /// SES-11: limits of the checkpoints.
