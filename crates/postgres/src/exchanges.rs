@@ -22,12 +22,8 @@ pub(super) async fn keep(
     let (last, kept, is_full): (i64, u64, bool) = (found.get(0), number(&found, 1), found.get(2));
     let is_stored = again && {
         let sql = "SELECT 1 FROM exchange WHERE session = $1 AND number = $2 AND digest = $3 AND time = $4";
-        let key: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [
-            &id.as_str(),
-            &last,
-            &exchange.digest,
-            &signed(exchange.time.0),
-        ];
+        let key: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
+            [&id.as_str(), &last, &exchange.digest, &signed(exchange.time.0)];
         row(client, sql, &key).await?.is_some()
     };
     if is_full || is_stored {

@@ -322,7 +322,10 @@ impl PostgresStore {
                 return Ok(());
             }
             // What a deleted session of this id has left.
-            for sql in ["DELETE FROM booking WHERE session = $1", "DELETE FROM goal_span WHERE session = $1"] {
+            for sql in [
+                "DELETE FROM booking WHERE session = $1",
+                "DELETE FROM goal_span WHERE session = $1",
+            ] {
                 run(transaction, sql, &[&id.as_str()]).await?;
             }
             for (table, rows) in SESSION_TABLES.iter().zip(&tables) {

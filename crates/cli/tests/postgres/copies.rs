@@ -27,7 +27,7 @@ fn with_sessions() -> (SimServer, Workspace) {
 
 fn ids(workspace: &Workspace, store: &str) -> Vec<String> {
     let listed = workspace
-        .run(&["--store", store, "sessions", "list", "--all", "--json"])
+        .run(&["sessions", "list", "--all", "--json", "--store", store])
         .output();
     listed.assert_code(0);
     let listed = listed.json();
@@ -43,7 +43,7 @@ fn ids(workspace: &Workspace, store: &str) -> Vec<String> {
 
 fn export(workspace: &Workspace, store: &str, id: &str) -> String {
     let output = workspace
-        .run(&["--store", store, "sessions", "export", id, "--format", "json"])
+        .run(&["sessions", "export", id, "--format", "json", "--store", store])
         .output();
     output.assert_code(0);
     output.stdout
@@ -76,12 +76,12 @@ fn sessions_move_both_ways() {
     }
     let found = workspace
         .run(&[
-            "--store",
-            &postgres,
             "sessions",
             "search",
             "second thing",
             "--json",
+            "--store",
+            &postgres,
         ])
         .output();
     assert!(
@@ -96,7 +96,7 @@ fn sessions_move_both_ways() {
         again.stdout
     );
     let goes_on = workspace
-        .run(&["--store", &postgres, "exec", "--continue", "go on"])
+        .run(&["exec", "--continue", "go on", "--store", &postgres])
         .output();
     goes_on.assert_code(0);
     let clash = copy(&sqlite, &postgres);

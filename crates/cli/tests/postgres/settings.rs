@@ -28,8 +28,8 @@ fn a_session_lives_in_postgres() {
     workspace.use_sim(&sim, Protocol::Chat);
     let url = server().url(&server().empty());
     let run = |args: &[&str]| {
-        let mut all = vec!["--store", url.as_str()];
-        all.extend(args);
+        let mut all = args.to_vec();
+        all.extend(["--store", url.as_str()]);
         workspace.run(&all).output()
     };
     let first = run(&["exec", "--yolo", "say hello"]);
