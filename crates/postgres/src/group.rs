@@ -21,6 +21,9 @@ const GROUP: usize = 256;
 /// Number of connections that append.
 const WRITERS: usize = 2;
 
+/// Result of an append.
+type Outcome = Result<(), LogError>;
+
 /// Batches that wait.
 #[derive(Default)]
 pub(super) struct Appends {
@@ -32,7 +35,7 @@ pub(super) struct Appends {
 
 struct Pending {
     batch: Prepared,
-    done: oneshot::Sender<Result<(), LogError>>,
+    done: oneshot::Sender<Outcome>,
 }
 
 impl Appends {
@@ -99,7 +102,7 @@ async fn write(context: Rc<Context>) {
 }
 
 /// Stores a group. One that fails as a whole is stored batch by batch, so that a bad one harms no other.
-async fn store(context: &Context, batches: &[Prepared]) -> Vec<Result<(), LogError>> {
+async fn store(context: &Context, batches: &[Prepared]) -> Vec<Outcome> {
     let all: Vec<&Prepared> = batches.iter().collect();
     match attempt(context, &all).await {
         Ok(outcomes) => outcomes,
@@ -117,8 +120,8 @@ async fn store(context: &Context, batches: &[Prepared]) -> Vec<Result<(), LogErr
 
 /// Sends a group until its outcome is known. After a lost connection the database is asked what it has; a batch that it
 /// has is never sent again.
-async fn attempt(context: &Context, batches: &[&Prepared]) -> Result<Vec<Result<(), LogError>>, LogError> {
-    let mut outcomes: Vec<Option<Result<(), LogError>>> = batches.iter().map(|_| None).collect();
+async fn attempt(context: &Context, batches: &[&Prepared]) -> Result<Vec<Outcome>, LogError> {
+    let mut outcomes: Vec<Option<Outcome>> = batches.iter().map(|_| None).collect();
     let mut patience = context.patience();
     let mut is_ambiguous = false;
     loop {
@@ -162,7 +165,7 @@ async fn refusals(
     client: &Object,
     sent: &[&Prepared],
     stored: HashSet<String>,
-) -> Result<Vec<Result<(), LogError>>, Fault> {
+) -> Result<Vec<Outcome>, Fault> {
     let mut outcomes = Vec::with_capacity(sent.len());
     for batch in sent {
         let session = &batch.lease.session;
@@ -207,7 +210,7 @@ async fn standing(client: &Object, batch: &Prepared) -> Result<Standing, Fault> 
 /// have keep no outcome.
 async fn look_again(
     context: &Context,
-    (batches, outcomes): (&[&Prepared], &mut [Option<Result<(), LogError>>]),
+    (batches, outcomes): (&[&Prepared], &mut [Option<Outcome>]),
     patience: &mut Patience<'_>,
 ) -> Result<(), LogError> {
     for (batch, outcome) in batches.iter().zip(outcomes) {
@@ -229,7 +232,7 @@ async fn look_again(
     Ok(())
 }
 
-async fn look(client: &Object, batch: &Prepared) -> Result<Option<Result<(), LogError>>, Fault> {
+async fn look(client: &Object, batch: &Prepared) -> Result<Option<Outcome>, Fault> {
     let session = &batch.lease.session;
     let last = match standing(client, batch).await? {
         Standing::Gone => return Ok(Some(Err(LogError::Unknown(session.clone())))),
