@@ -9,7 +9,7 @@ use windlass_core::log::{Lease, LogError, NewSession, Opened};
 
 use super::failure::told;
 use super::find;
-use super::process::Process;
+use super::process::{self, Process};
 
 /// Time after which a lease expires unless renewed, in milliseconds.
 const TERM: u64 = 30_000;
@@ -201,11 +201,8 @@ pub(crate) fn is_alive_anywhere(owner: &str, within_term: bool) -> bool {
 fn machine() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| {
-        let boot = std::fs::read("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-        let space = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
         let mut hasher = blake3::Hasher::new();
-        hasher.update(&boot).update(space.as_os_str().as_encoded_bytes());
-        hasher.update(hostname().as_bytes());
+        hasher.update(&process::machine()).update(hostname().as_bytes());
         hasher.finalize().to_hex().chars().take(12).collect()
     })
 }
