@@ -4,6 +4,7 @@ mod browser;
 mod mcp_client;
 mod mcp_serve;
 mod node;
+mod postgres;
 mod prerequisites;
 mod retry;
 pub(crate) mod sdk;
@@ -75,6 +76,11 @@ const STEPS: &[Step] = &[
         name: "browser",
         what: "the web page in Chromium",
         run: browser::test,
+    },
+    Step {
+        name: "postgres",
+        what: "the store, and the binary with it, on a real Postgres",
+        run: postgres::test,
     },
     Step {
         name: "portable",

@@ -70,6 +70,10 @@ pub(crate) struct Cli {
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
 
+    /// Database of the sessions: `postgres://…`, `sqlite:PATH`, or a path [default: the setting `store`]
+    #[arg(long, value_name = "URL", global = true)]
+    pub(crate) store: Option<String>,
+
     #[command(flatten)]
     pub(crate) front: FrontOptions,
 
@@ -78,6 +82,19 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+impl Cli {
+    /// Returns the options about settings, where a command that uses the store has them.
+    pub(crate) fn settings(&self) -> Option<&SettingsOptions> {
+        match &self.command {
+            None => Some(&self.exec.settings),
+            Some(Command::Exec { options, .. }) => Some(&options.settings),
+            Some(Command::Acp(options)) => Some(&options.settings),
+            Some(Command::Serve(options)) => Some(&options.settings),
+            Some(_) => None,
+        }
+    }
 }
 
 /// Examples at the end of `windlass --help`.

@@ -1,20 +1,28 @@
 //! `windlass db`: maintains the session database.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use windlass_api::SessionInfo;
 use windlass_core::log::LogError;
 use windlass_core::text::count;
 use windlass_store::maintenance::{Health, backup, check, vacuum};
 
 use crate::args::DbCommand;
 use crate::exit::Exit;
-use crate::session_choice::database;
-use crate::terminal::{plain, say};
+use crate::session_choice::{chosen_store, database, problem};
+use crate::terminal::{plain, say, tell};
 use windlass_config::{Problem, ProblemKind};
 
 /// Runs a subcommand.
-pub(crate) fn command(command: &DbCommand) -> Result<Exit, Problem> {
-    let path = database()?;
+pub(crate) async fn command(command: &DbCommand) -> Result<Exit, Problem> {
+    if let DbCommand::Copy { from, to } = command {
+        return copy_sessions(from, to).await;
+    }
+    let path = match chosen_store() {
+        Some(url) if windlass_store::is_shared(url).map_err(problem)? => return of_server(url, command),
+        Some(url) => PathBuf::from(windlass_store::shown(url).map_err(problem)?),
+        None => database()?,
+    };
     if let DbCommand::Path = command {
         say!("{}", path.display());
         return Ok(Exit::Ok);
@@ -33,8 +41,53 @@ pub(crate) fn command(command: &DbCommand) -> Result<Exit, Problem> {
         }
         DbCommand::Backup { file } => copy(&path, file),
         DbCommand::Vacuum => tidy(&path),
-        DbCommand::Path => Ok(Exit::Ok),
+        DbCommand::Path | DbCommand::Copy { .. } => Ok(Exit::Ok),
     }
+}
+
+/// Answers for a database on a server, which has tools of its own.
+fn of_server(url: &str, command: &DbCommand) -> Result<Exit, Problem> {
+    let shown = windlass_store::shown(url).map_err(problem)?;
+    let tool = match command {
+        DbCommand::Backup { .. } => "`pg_dump` makes a backup of it",
+        DbCommand::Vacuum => "the server returns unused space by itself",
+        DbCommand::Check => "`pg_amcheck` checks it",
+        DbCommand::Path | DbCommand::Copy { .. } => {
+            say!("{shown}");
+            return Ok(Exit::Ok);
+        }
+    };
+    Err(Problem::usage(format!(
+        "the store is {shown}, and this command works on a SQLite file; {tool}"
+    )))
+}
+
+/// DIST-8: copies all sessions.
+async fn copy_sessions(from: &str, to: &str) -> Result<Exit, Problem> {
+    let shown = |url: &str| windlass_store::shown(url).map_err(problem);
+    let (source, target) = (shown(from)?, shown(to)?);
+    if source == target {
+        return Err(Problem::usage(format!("both stores are {source}")));
+    }
+    let is_file = !windlass_store::is_shared(from).map_err(problem)?;
+    if is_file && !Path::new(&source).exists() {
+        return Err(Problem::usage(format!("there is no database {source}")));
+    }
+    let told = |number: usize, count: usize, info: &SessionInfo| {
+        let title = info.label.title.as_deref().unwrap_or("untitled");
+        tell!("{number}/{count}  {}  {}", info.id, plain(title));
+    };
+    let report = windlass_store::copy(from, to, windlass_config::environment::clock(), told)
+        .await
+        .map_err(problem)?;
+    say!(
+        "copied {} from {source} to {target}",
+        count(report.copied, "session")
+    );
+    if report.present > 0 {
+        say!("{} there already", count(report.present, "session"));
+    }
+    Ok(Exit::Ok)
 }
 
 fn report(path: &Path, health: &Health) -> Exit {

@@ -102,6 +102,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
     windlass_providers::install_tls();
     // Best effort: without it, processes that escape their parent are still found by their marker.
     let _ = windlass_sandbox::process::adopt_orphans();
+    session_choice::choose_store(&cli)?;
     match (cli.command, cli.print) {
         (Some(command), _) => command_line(command).await,
         (None, Some(prompt)) => {
@@ -162,7 +163,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Attach(options) => attach::attach(&options).await,
         Command::Token { command } => serve::token(command).await,
         Command::Code { command } => code::command(command),
-        Command::Db { command } => db::command(&command),
+        Command::Db { command } => db::command(&command).await,
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
         Command::Skills { command } => skills::command(command),

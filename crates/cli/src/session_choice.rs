@@ -2,14 +2,14 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
 use windlass_core::log::{LogError, SessionQuery, Store};
 use windlass_service::{format, past};
 
-use crate::args::SessionOptions;
+use crate::args::{Cli, SessionOptions, SettingsOptions};
 use crate::db::advice;
 use crate::terminal::tell;
 use windlass_config::environment;
@@ -124,6 +124,56 @@ impl SessionStore {
     }
 }
 
+/// URL of the store that this process uses instead of the database in the data folder.
+static CHOSEN: OnceLock<String> = OnceLock::new();
+
+/// SES-1: chooses the store of this process: `--store`, or the setting. Settings are read here only if they mention it,
+/// because the store is opened while they are read.
+pub(crate) fn choose_store(cli: &Cli) -> Result<(), Problem> {
+    let url = match &cli.store {
+        Some(url) => Some(url.clone()),
+        None => set_store(cli.settings())?,
+    };
+    if let Some(url) = url {
+        // Checked now, so that a mistake is reported before anything else happens.
+        windlass_store::shown(&url).map_err(problem)?;
+        let _ = CHOSEN.set(url);
+    }
+    Ok(())
+}
+
+/// Returns the store that the settings name.
+fn set_store(options: Option<&SettingsOptions>) -> Result<Option<String>, Problem> {
+    let Ok(folders) = environment::folders() else {
+        return Ok(None);
+    };
+    let given = options.map(SettingsOptions::given).unwrap_or_default();
+    let file = given.config.clone().unwrap_or_else(|| folders.user_file());
+    let profile = given.profile.as_deref().map(|name| folders.profile_file(name));
+    let mentions = |file: PathBuf| {
+        let text = std::fs::read_to_string(file).unwrap_or_default();
+        text.lines().any(|line| line.trim_start().starts_with("store"))
+    };
+    let is_set = environment::var("WINDLASS_STORE").is_some()
+        || given
+            .set
+            .iter()
+            .any(|pair| pair.trim_start().starts_with("store"))
+        || mentions(file)
+        || profile.is_some_and(mentions);
+    if !is_set {
+        return Ok(None);
+    }
+    let cwd = environment::current_dir().unwrap_or_default();
+    let settings = environment::settings(&given, &cwd)?;
+    Ok(settings.agent.session.store.map(|store| store.0))
+}
+
+/// Returns the URL of the store if it is not the database in the data folder.
+pub(crate) fn chosen_store() -> Option<&'static str> {
+    CHOSEN.get().map(String::as_str)
+}
+
 /// Returns the path of the user's database.
 pub(crate) fn database() -> Result<PathBuf, Problem> {
     Ok(environment::folders()?.data.join("windlass.db"))
@@ -140,6 +190,9 @@ fn url(which: &SessionChoice) -> Result<OsString, Problem> {
         let mut url = OsString::from("ephemeral:");
         url.push(environment::folders()?.ephemeral());
         return Ok(url);
+    }
+    if let Some(url) = chosen_store() {
+        return Ok(url.into());
     }
     let mut url = OsString::from("sqlite:");
     url.push(database()?);

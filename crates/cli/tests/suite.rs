@@ -79,6 +79,7 @@ mod suite {
     mod sessions;
     mod skills;
     mod slash;
+    mod store;
     mod store_faults;
     mod support;
     mod switching;

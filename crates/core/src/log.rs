@@ -21,6 +21,8 @@ mod recover;
 mod running;
 mod session;
 mod slots;
+mod spawn;
+mod stored;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -49,6 +51,8 @@ pub use self::slots::{
     Claimed, Delivered, Deliveries, Delivery, DeliveryRecord, JobFacts, JobQuery, JobStanding, NewSlot,
     RunningSlot, SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState, Slots,
 };
+pub use self::spawn::AgentCounts;
+pub use self::stored::{event_kind, is_milestone, searchable};
 use crate::clock::Timestamp;
 use crate::event::{Event, Placed};
 use crate::id::{MessageId, SessionId};

@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use windlass_core::words::{is_stop_word, query_words, words};
+use windlass_core::words::{is_stop_word, query_words, stem, words};
 
 use crate::entity::entities;
-use crate::stem::stem;
 
 /// Starts the name of an entity among the words of a unit. No word starts with it.
 pub(crate) const ENTITY: char = '=';

@@ -19,7 +19,7 @@ mod lesson;
 mod rank;
 mod search;
 mod secret;
-mod stem;
+
 mod tools;
 pub mod unit;
 

@@ -13,6 +13,8 @@ pub(crate) enum Location {
     Sqlite(PathBuf),
     /// Temporary SQLite database.
     Ephemeral(Option<PathBuf>),
+    /// Postgres database, by its whole URL.
+    Postgres(String),
 }
 
 impl Location {
@@ -37,10 +39,14 @@ impl Location {
             }
             Some(b"sqlite") => file(rest.strip_prefix(b"//").unwrap_or(rest)),
             None => file(rest),
+            Some(b"postgres" | b"postgresql") => match url.to_str() {
+                Some(url) => Ok(Self::Postgres(url.to_owned())),
+                None => Err(LogError::Foreign("the store URL is not UTF-8".to_owned())),
+            },
             // The rest of the URL may hold a password, so only the scheme is named.
             Some(other) => Err(LogError::Foreign(format!(
-                "the store URL has the scheme `{}:`, which is not supported; use `sqlite:<path>`, a path, or \
-                 `ephemeral:`",
+                "the store URL has the scheme `{}:`, which is not supported; use `sqlite:<path>`, a path, \
+                 `postgres://…`, or `ephemeral:`",
                 String::from_utf8_lossy(other)
             ))),
         }
@@ -79,15 +85,19 @@ mod tests {
             ("sqlite:odd:name.db", sqlite("odd:name.db")),
             ("ephemeral:", Ok(Location::Ephemeral(None))),
             ("ephemeral:/x", Ok(Location::Ephemeral(Some("/x".into())))),
+            (
+                "postgres://me@host/db",
+                Ok(Location::Postgres("postgres://me@host/db".into())),
+            ),
         ];
         for (url, expected) in cases {
             assert_eq!(Location::parse(url.as_ref()), expected, "{url}");
         }
         let error = |url: &str| Location::parse(url.as_ref()).unwrap_err().to_string();
         assert_eq!(
-            error("postgres://me:secret@host/db"),
-            "the store URL has the scheme `postgres:`, which is not supported; use `sqlite:<path>`, a path, or \
-             `ephemeral:`"
+            error("mysql://me:secret@host/db"),
+            "the store URL has the scheme `mysql:`, which is not supported; use `sqlite:<path>`, a path, \
+             `postgres://…`, or `ephemeral:`"
         );
         assert_eq!(error("sqlite:"), "the store URL has no path");
         assert_eq!(error(""), "the store URL has no path");

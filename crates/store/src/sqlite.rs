@@ -18,6 +18,7 @@ mod process;
 mod read;
 mod schema;
 mod slots;
+mod transfer;
 mod writer;
 
 use std::fs;
@@ -38,6 +39,7 @@ use windlass_core::log::{
 };
 
 pub use self::care::{Health, backup, check, vacuum};
+pub(crate) use self::lease::is_alive_anywhere;
 pub use self::lease::owner;
 use self::read::Readers;
 use self::writer::Writer;

@@ -8,6 +8,7 @@ mod suite {
     mod books;
     mod care;
     mod content;
+    mod events;
     mod exchanges;
     mod goals;
     mod leases;

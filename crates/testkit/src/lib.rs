@@ -14,6 +14,7 @@
 //! - [`SimServer`]: the simulated model on its own thread, with its request log.
 //! - [`OtelCollector`]: a collector of traces and metrics, with what it got.
 //! - [`HttpServer`]: a running `windlass serve` with a browser that is signed in, [`SseEvents`]: a stream of it.
+//! - [`PostgresServer`]: a Postgres server on a private socket, with a database per test.
 //! - [`FakeEnv`]: the environment of a session, for tests of the service without settings and models.
 //! - [`eventually`] and [`processes_with`]: wait for a condition, search the process table.
 //!
@@ -40,6 +41,7 @@ mod fake_env;
 mod http;
 mod mcp;
 mod output;
+mod postgres;
 mod process;
 mod run;
 mod screen;
@@ -57,6 +59,7 @@ pub use self::fake_env::{EnvKit, FakeEnv, FakeFactory};
 pub use self::http::{HttpAnswer, HttpServer, SseEvent, SseEvents, http, https};
 pub use self::mcp::McpClient;
 pub use self::output::Output;
+pub use self::postgres::{Flush, PostgresServer};
 pub use self::process::processes_with;
 pub use self::run::{Run, Running};
 pub use self::screen::Screen;

@@ -36,6 +36,8 @@ pub struct Workspace {
     binary: PathBuf,
     /// User that runs the binary, if it is not the one that runs the tests.
     user: Option<u32>,
+    /// URL of the store, if it is not the database below `WINDLASS_HOME`.
+    store: Option<String>,
     is_damaged: AtomicBool,
 }
 
@@ -51,12 +53,20 @@ impl Workspace {
             root,
             binary: binary.into(),
             user: None,
+            store: None,
             is_damaged: AtomicBool::new(false),
         };
         for folder in [workspace.path(), workspace.user_home(), workspace.home()] {
             must(fs::create_dir_all(folder), "create a folder");
         }
         workspace
+    }
+
+    /// Makes runs from now on use another store.
+    #[must_use]
+    pub fn with_store(mut self, url: String) -> Self {
+        self.store = Some(url);
+        self
     }
 
     /// Declares that the test damages the database, or puts something else in its place.
@@ -153,6 +163,10 @@ impl Workspace {
     fn prepared(&self, run: Run) -> Run {
         let run = match self.user {
             Some(user) => run.user(user),
+            None => run,
+        };
+        let run = match &self.store {
+            Some(url) => run.env("WINDLASS_STORE", url),
             None => run,
         };
         run.cwd(self.path())

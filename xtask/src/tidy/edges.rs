@@ -86,7 +86,8 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/skills",     package: "windlass-skills",     product: Siblings::BaseAnd(&["windlass-yaml"]), tests: Siblings::Any },
     Member { folder: "crates/memory",     package: "windlass-memory",     product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/codeindex",  package: "windlass-codeindex",  product: WITH_SANDBOX, tests: Siblings::Any },
-    Member { folder: "crates/store",      package: "windlass-store",      product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/postgres",   package: "windlass-postgres",   product: Siblings::Only(&["windlass-core"]), tests: Siblings::Any },
+    Member { folder: "crates/store",      package: "windlass-store",      product: Siblings::BaseAnd(&["windlass-postgres"]), tests: Siblings::Any },
     Member { folder: "crates/service",    package: "windlass-service",    product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/lab",        package: "windlass-lab",        product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/cron",       package: "windlass-cron",       product: ONLY_BASE, tests: Siblings::Any },
@@ -119,7 +120,7 @@ const BORDERS: &[Border] = &[
     Border { dependency: "rmcp",                  packages: &["windlass-mcp", "windlass-mcp-server"], why: "MCP types stay in mcp and mcp-server" },
     Border { dependency: "agent-client-protocol", packages: &["windlass-server"],                     why: "ACP types stay in server" },
     Border { dependency: "rusqlite",              packages: &["windlass-store"],                      why: "SQL stays in store" },
-    Border { dependency: "tokio-postgres",        packages: &["windlass-store"],                      why: "SQL stays in store" },
+    Border { dependency: "tokio-postgres",        packages: &["windlass-postgres"],                   why: "SQL stays in store and postgres" },
     Border { dependency: "ratatui",               packages: &["windlass-tui"],                        why: "screens stay in tui" },
 ];
 

@@ -29,6 +29,8 @@ pub(crate) const DB_HELP: &str = "\
 Exit codes:
   0    success, no damage found
   1    `check` found damage, or the target file already exists
+  2    wrong usage, or a command that only works on a file
+  4    a session to be copied is in use
   10   the database cannot be used: it is damaged, written by a newer version, or not a Windlass database
 
 These commands never overwrite a file.";
@@ -205,8 +207,17 @@ pub(crate) enum DbCommand {
     },
     /// Return unused space to the file system
     Vacuum,
-    /// Print the path of the database
+    /// Print the path of the database, or the URL of the store without its password
     Path,
+    /// Copy all sessions from one store to another, such as from SQLite to Postgres or back
+    ///
+    /// Each session is copied whole or not at all. A copy that was stopped can be run again.
+    Copy {
+        /// Store to copy from: a path, `sqlite:PATH`, or `postgres://USER:PASSWORD@HOST:PORT/DATABASE`
+        from: String,
+        /// Store to copy to; made if it does not exist
+        to: String,
+    },
 }
 
 /// Text at the end of `windlass checkpoint --help`, `undo --help` and `redo --help`.

@@ -8,7 +8,7 @@ use windlass_testkit::{Output, SimServer, Workspace};
 
 /// An empty workspace for the binary under test.
 pub(super) fn workspace() -> Workspace {
-    Workspace::new(env!("CARGO_BIN_EXE_windlass"))
+    super::store::given(Workspace::new(env!("CARGO_BIN_EXE_windlass")))
 }
 
 /// A folder that is neither in a workspace nor in a temporary folder of the machine, which a session replaces.

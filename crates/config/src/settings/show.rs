@@ -28,7 +28,35 @@ pub(super) fn assignment(effective: &Effective) -> String {
         {
             format!("{key} = {}", quote("<hidden>"))
         }
+        Some(Value::Text(text)) if key == "store" => format!("{key} = {}", quote(&without_password(text))),
         Some(value) => format!("{key} = {value}"),
+    }
+}
+
+/// SES-1: returns the URL of a store without its password.
+fn without_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (rest, query) = rest
+        .split_once('?')
+        .map_or((rest, None), |(rest, query)| (rest, Some(query)));
+    let shown = match rest.rsplit_once('@') {
+        Some((user, place)) => {
+            let user = user.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{place}")
+        }
+        None => format!("{scheme}://{rest}"),
+    };
+    let is_open = |pair: &&str| !pair.starts_with("password");
+    let query: Vec<&str> = query
+        .into_iter()
+        .flat_map(|query| query.split('&'))
+        .filter(is_open)
+        .collect();
+    match query.is_empty() {
+        true => shown,
+        false => format!("{shown}?{}", query.join("&")),
     }
 }
 

@@ -313,6 +313,18 @@ pub struct SessionSettings {
     pub server: ServerSettings,
     /// UI-6: people who may answer permission requests in channels.
     pub approvers: Vec<String>,
+    /// SES-1: place of the sessions; the database in the data folder if `None`.
+    pub store: Option<StoreUrl>,
+}
+
+/// URL of a store. It may contain a password, so `Debug` leaves it out.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreUrl(pub String);
+
+impl std::fmt::Debug for StoreUrl {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("StoreUrl(<hidden>)")
+    }
 }
 
 /// SES-11: limits of the checkpoints.

@@ -7,8 +7,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::{CallId, SessionId};
 use windlass_core::log::{
-    AgentBudget, AgentFamily, AgentLimits, AgentRow, AgentStatus, AgentsLeft, LogError, NewAgent, SpawnError,
-    Spawned,
+    AgentBudget, AgentCounts, AgentLimits, AgentRow, LogError, NewAgent, SpawnError, Spawned,
 };
 
 pub(super) use self::rows::{get, list, reflect, set_worktree, spend};
@@ -37,41 +36,15 @@ pub(super) fn spawn(
         })
         .map_err(told)?;
     let parent_key = parent_key.ok_or_else(|| LogError::Unknown(new.parent.clone()))?;
-    let depth = above.as_ref().map_or(0, |above| above.family.depth) + 1;
-    let root = above
-        .as_ref()
-        .map_or(&new.parent, |above| &above.family.root)
-        .clone();
+    let root = new.root(above.as_ref()).clone();
     let counts = counted(connection, &root, &new.parent)?;
-    if depth > new.limits.max_spawn_depth {
-        let most = new.limits.max_spawn_depth;
-        return Err(SpawnError::Depth { depth, most });
-    }
-    if counts.made >= new.limits.max_agents {
-        let (made, most) = (counts.made, new.limits.max_agents);
-        return Err(SpawnError::Agents { made, most });
-    }
-    check_running(&new.limits, &counts)?;
-    let budget = match &above {
-        Some(above) => above.budget,
-        None => new.limits.budget,
-    };
-    let left = minus(budget, &used(connection, (&root, &new.parent), above.as_ref())?);
-    let running = free(&new.limits, &counts);
-    let share = share(budget, left, new.asks, running)?;
+    let used = used(connection, (&root, &new.parent), above.as_ref())?;
+    let (row, left) = new.admit(above.as_ref(), &counts, &used)?;
     let parent_key = parent_key.as_deref().unwrap_or(new.parent.as_str());
-    let opened = lease::create(connection, new.new_session(depth, parent_key), owner, now)?;
-    let row = row(new, (root, depth), (counts.made, share));
+    let session = new.new_session(row.family.depth, parent_key);
+    let opened = lease::create(connection, session, owner, now)?;
     insert(connection, &row)?;
-    Ok(Spawned {
-        opened,
-        left: AgentsLeft {
-            running: running.saturating_sub(1),
-            agents: new.limits.max_agents.saturating_sub(counts.made + 1),
-            budget: minus(left, &share),
-        },
-        row,
-    })
+    Ok(Spawned { opened, row, left })
 }
 
 /// Reserves the place of a sub-agent that has ended and starts again, unless a limit is reached.
@@ -87,11 +60,10 @@ pub(super) fn restart(
         let state = row.status.state;
         return Err(SpawnError::Active { title, state });
     }
-    check_running(
-        limits,
-        &counted(connection, &row.family.root, &row.family.parent)?,
-    )?;
-    let left = minus(row.budget, &used(connection, (&row.family.root, id), Some(&row))?);
+    counted(connection, &row.family.root, &row.family.parent)?.check(limits)?;
+    let left = row
+        .budget
+        .minus(&used(connection, (&row.family.root, id), Some(&row))?);
     if let Some(what) = left.used_up() {
         return Err(SpawnError::UsedUp {
             title,
@@ -107,17 +79,7 @@ pub(super) fn restart(
     Ok(get(connection, id)?.unwrap_or(row))
 }
 
-/// Numbers of sub-agents.
-struct Counts {
-    /// In the tree, so far. The last one has this number.
-    made: u32,
-    /// Running in the tree.
-    running: u32,
-    /// Running, of the same parent.
-    children: u32,
-}
-
-fn counted(connection: &Connection, root: &SessionId, parent: &SessionId) -> Result<Counts, LogError> {
+fn counted(connection: &Connection, root: &SessionId, parent: &SessionId) -> Result<AgentCounts, LogError> {
     let number = |sql: &str, of: &SessionId| -> Result<u32, LogError> {
         connection
             .prepare_cached(sql)
@@ -126,30 +88,11 @@ fn counted(connection: &Connection, root: &SessionId, parent: &SessionId) -> Res
     };
     let of_root = format!("SELECT count(*) FROM agent WHERE root = ?1 AND state IN {ACTIVE}");
     let of_parent = format!("SELECT count(*) FROM agent WHERE parent = ?1 AND state IN {ACTIVE}");
-    Ok(Counts {
+    Ok(AgentCounts {
         made: number("SELECT coalesce(max(number), 0) FROM agent WHERE root = ?1", root)?,
         running: number(&of_root, root)?,
         children: number(&of_parent, parent)?,
     })
-}
-
-/// Refuses a further running sub-agent if there are enough.
-fn check_running(limits: &AgentLimits, counts: &Counts) -> Result<(), SpawnError> {
-    if counts.children >= limits.max_children {
-        let (running, most) = (counts.children, limits.max_children);
-        return Err(SpawnError::Children { running, most });
-    }
-    if counts.running >= limits.max_concurrent {
-        let (running, most) = (counts.running, limits.max_concurrent);
-        return Err(SpawnError::Concurrent { running, most });
-    }
-    Ok(())
-}
-
-/// Returns the number of sub-agents that the parent may start now, including the new one.
-fn free(limits: &AgentLimits, counts: &Counts) -> u32 {
-    let beside = limits.max_children.saturating_sub(counts.children);
-    beside.min(limits.max_concurrent.saturating_sub(counts.running))
 }
 
 /// Returns the amounts that an agent and those below it have used, or hold as their share while they run. The
@@ -199,87 +142,6 @@ fn used(
     })
 }
 
-fn minus(budget: AgentBudget, used: &AgentBudget) -> AgentBudget {
-    let number = |budget: Option<u64>, used: Option<u64>| {
-        budget.map(|budget| budget.saturating_sub(used.unwrap_or_default()))
-    };
-    AgentBudget {
-        tokens: number(budget.tokens, used.tokens),
-        cost_usd: budget
-            .cost_usd
-            .map(|budget| (budget - used.cost_usd.unwrap_or_default()).max(0.0)),
-        turns: number(budget.turns, used.turns),
-        seconds: number(budget.seconds, used.seconds),
-    }
-}
-
-/// Returns the share of a new sub-agent: the amounts it asks for, or an equal part of the rest.
-fn share(
-    of: AgentBudget,
-    left: AgentBudget,
-    asks: AgentBudget,
-    slots: u32,
-) -> Result<AgentBudget, SpawnError> {
-    let slots = slots.max(1);
-    let refused = |what, asked: String, left: String, of: String| SpawnError::Budget {
-        what,
-        asked,
-        left,
-        of,
-    };
-    let number = |what, of: Option<u64>, left: Option<u64>, asks: Option<u64>| {
-        let Some(left) = left else { return Ok(asks) };
-        let asked = asks.unwrap_or((left / u64::from(slots)).max(1));
-        if asked > left {
-            let of = of.unwrap_or_default();
-            return Err(refused(what, asked.to_string(), left.to_string(), of.to_string()));
-        }
-        Ok(Some(asked))
-    };
-    let cost = match (left.cost_usd, asks.cost_usd) {
-        (None, asks) => asks,
-        (Some(left), asks) => {
-            let asked = asks.unwrap_or(left / f64::from(slots));
-            if asked > left || left <= 0.0 {
-                let dollars = |amount: f64| format!("${amount:.4}");
-                let of = of.cost_usd.unwrap_or_default();
-                return Err(refused("of money", dollars(asked), dollars(left), dollars(of)));
-            }
-            Some(asked)
-        }
-    };
-    Ok(AgentBudget {
-        tokens: number("tokens", of.tokens, left.tokens, asks.tokens)?,
-        cost_usd: cost,
-        turns: number("turns", of.turns, left.turns, asks.turns)?,
-        seconds: number("seconds", of.seconds, left.seconds, asks.seconds)?,
-    })
-}
-
-fn row(new: &NewAgent, (root, depth): (SessionId, u8), (made, budget): (u32, AgentBudget)) -> AgentRow {
-    let mut job = new.job.clone();
-    if job.name.is_empty() {
-        job.name.clone_from(&job.kind);
-    }
-    AgentRow {
-        session: new.session.clone(),
-        family: AgentFamily {
-            root,
-            parent: new.parent.clone(),
-            call: new.call.clone(),
-            number: made + 1,
-            depth,
-        },
-        job,
-        status: AgentStatus::default(),
-        budget,
-        spent: AgentBudget::default(),
-        created_at: new.time,
-        ended_at: None,
-        seen_at: new.time,
-    }
-}
-
 fn insert(connection: &Connection, row: &AgentRow) -> Result<(), LogError> {
     let AgentRow {
         family, job, budget, ..
@@ -320,8 +182,6 @@ pub(super) fn budget_left(connection: &Connection, id: &SessionId) -> Result<Age
     let Some(row) = get(connection, id)? else {
         return Ok(AgentBudget::default());
     };
-    Ok(minus(
-        row.budget,
-        &used(connection, (&row.family.root, id), Some(&row))?,
-    ))
+    let used = used(connection, (&row.family.root, id), Some(&row))?;
+    Ok(row.budget.minus(&used))
 }

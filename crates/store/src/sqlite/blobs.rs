@@ -131,6 +131,14 @@ pub(super) fn attach(
     Ok((attachment, gone))
 }
 
+/// Moves a content into place, before the session that it is attached to is stored.
+pub(super) fn put(folder: &Path, staged: &Staged) -> Result<(), LogError> {
+    let place = place(folder, &staged.address);
+    make_folder(place.parent().unwrap_or(folder))
+        .and_then(|()| fs::rename(&staged.file, &place))
+        .map_err(|error| failed(&place, &error))
+}
+
 /// Detaches the oldest attachments of other sessions until one more of this size fits.
 fn make_room(
     connection: &Connection,

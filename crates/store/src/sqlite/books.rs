@@ -93,6 +93,25 @@ pub(super) fn add_above(connection: &Connection, id: &SessionId, added: &Added) 
     )
 }
 
+/// Sums up again what the sessions below a session, and below those above it, have used. For sessions that were copied.
+pub(super) fn sum_again(connection: &Connection, id: &SessionId) -> Result<(), LogError> {
+    execute(
+        connection,
+        "INSERT INTO descendants (session, prompt_tokens, completion_tokens, cost_usd, turns, run_ms) \
+         WITH RECURSIVE above (id, parent) AS (SELECT id, parent FROM session WHERE id = ?1 UNION \
+         SELECT upper.id, upper.parent FROM above JOIN session AS upper ON upper.id = above.parent), \
+         pair (top, id) AS (SELECT above.id, session.id FROM above JOIN session ON session.parent = above.id \
+         UNION SELECT pair.top, session.id FROM pair JOIN session ON session.parent = pair.id) \
+         SELECT pair.top, sum(session.prompt_tokens), sum(session.completion_tokens), sum(session.cost_usd), \
+         sum(coalesce(agent.turns, 0)), sum(coalesce(agent.run_ms, 0)) \
+         FROM pair JOIN session ON session.id = pair.id LEFT JOIN agent ON agent.session = pair.id WHERE true GROUP BY pair.top \
+         ON CONFLICT (session) DO UPDATE SET prompt_tokens = excluded.prompt_tokens, \
+         completion_tokens = excluded.completion_tokens, cost_usd = excluded.cost_usd, turns = excluded.turns, \
+         run_ms = excluded.run_ms",
+        &[&id.as_str()],
+    )
+}
+
 /// Returns the cost of one session and its descendants, or of all sessions.
 pub(super) fn spent(
     connection: &Connection,

@@ -1,22 +1,18 @@
 //! Entries of a session.
 
 use std::collections::HashSet;
-use std::fmt::Write;
 
 use rusqlite::{Connection, Row, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::event::{Event, SessionEvent};
 use windlass_core::id::{MessageId, SessionId};
-use windlass_core::log::{Batch, DraftChange, Entry, Lease, LogError};
-use windlass_core::message::{Message, Part, Role};
+use windlass_core::log::{Batch, DraftChange, Entry, Lease, LogError, event_kind, is_milestone, searchable};
+use windlass_core::message::Message;
 
 use super::connection::execute;
 use super::failure::{damaged, told};
 use super::lease::signed;
 use super::{agents, books, goals, lease};
-
-/// Maximum number of bytes of a message that can be searched.
-const MAX_SAID: usize = 200_000;
 
 /// Maximum age in milliseconds of a session's time of change during a turn.
 const LAG: i64 = 1000;
@@ -56,14 +52,6 @@ pub(super) fn append(connection: &Connection, lease: &Lease, batch: &Batch) -> R
     Ok(())
 }
 
-/// Returns true if sessions are ordered by the time of this event: it begins or ends a turn.
-fn is_milestone(event: &Event) -> bool {
-    match event {
-        Event::Message { message } => message.role == Role::User,
-        event => event.is_terminal(),
-    }
-}
-
 fn insert(
     connection: &Connection,
     id: &SessionId,
@@ -81,7 +69,7 @@ fn insert(
             "INSERT INTO entry (session, seq, kind, message, payload, time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
         )
         .and_then(|mut insert| {
-            let kind = kind(&payload);
+            let kind = event_kind(&payload);
             insert.execute(params![
                 id.as_str(),
                 signed(seq),
@@ -93,12 +81,6 @@ fn insert(
         })
         .map(drop)
         .map_err(told)
-}
-
-/// Returns the word after `"type":`, which every event starts with.
-fn kind(payload: &str) -> &str {
-    let rest = payload.split_once("\"type\":\"").map_or("", |(_, rest)| rest);
-    rest.split('"').next().unwrap_or_default()
 }
 
 /// Updates the session's row to match its entries.
@@ -213,30 +195,6 @@ pub(super) fn index(connection: &Connection, id: &SessionId) -> Result<(), LogEr
         )
         .map(drop)
         .map_err(told)
-}
-
-/// Returns the searchable text of a message: text and tool calls, without tool results.
-fn searchable(message: &Message) -> String {
-    let mut text = String::new();
-    for part in &message.parts {
-        let _ = match part {
-            // Fragments are not among them: injected text is nobody's words.
-            Part::Text(part) => writeln!(text, "{}", part.text),
-            Part::ToolCall(call) => writeln!(text, "{} {}", call.name, call.input),
-            _ => Ok(()),
-        };
-        if text.len() > MAX_SAID {
-            let end = (0..=MAX_SAID).rev().find(|end| text.is_char_boundary(*end));
-            text.truncate(end.unwrap_or_default());
-            break;
-        }
-    }
-    // Texts that the runtime adds on the user's behalf are the same in every session.
-    if message.role == Role::Tool {
-        String::new()
-    } else {
-        text
-    }
 }
 
 fn draft(connection: &Connection, id: &SessionId, batch: &Batch) -> Result<(), LogError> {

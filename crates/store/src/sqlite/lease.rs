@@ -1,5 +1,7 @@
 //! Leases: the right to write to a session.
 
+use std::sync::OnceLock;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
@@ -7,7 +9,7 @@ use windlass_core::log::{Lease, LogError, NewSession, Opened};
 
 use super::failure::told;
 use super::find;
-use super::process::Process;
+use super::process::{self, Process};
 
 /// Time after which a lease expires unless renewed, in milliseconds.
 const TERM: u64 = 30_000;
@@ -160,10 +162,14 @@ pub(super) fn holder(
 
 /// Returns true if an owner is still alive: a running process on this machine, or one elsewhere whose term
 /// has not ended.
+pub(super) fn lives(owner: &str, until: i64, now: Timestamp) -> bool {
+    is_alive(owner, until > signed(now.0))
+}
+
+/// Returns true if an owner is alive: a running process on this machine, or one elsewhere that is within its term.
 ///
 /// An owner has the form `host/pid/start/id`; for any other form, only the term counts.
-pub(super) fn lives(owner: &str, until: i64, now: Timestamp) -> bool {
-    let within_term = until > signed(now.0);
+fn is_alive(owner: &str, within_term: bool) -> bool {
     let mut parts = owner.split('/');
     let (Some(host), Some(pid), Some(start)) = (parts.next(), parts.next(), parts.next()) else {
         return within_term;
@@ -180,6 +186,27 @@ pub(super) fn lives(owner: &str, until: i64, now: Timestamp) -> bool {
     }
 }
 
+/// Returns true if an owner of sessions in a shared database is alive.
+///
+/// Machines and containers may have the same name, so a process is looked for only if its owner's mark says that it
+/// belongs to this one. For any other owner, only the term counts.
+pub(crate) fn is_alive_anywhere(owner: &str, within_term: bool) -> bool {
+    match owner.rsplit_once('.') {
+        Some((_, mark)) if mark == machine() => is_alive(owner, within_term),
+        _ => within_term,
+    }
+}
+
+/// Returns a mark of this machine since its last start, and of the container whose processes are seen.
+fn machine() -> &'static str {
+    static MARK: OnceLock<String> = OnceLock::new();
+    MARK.get_or_init(|| {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&process::machine()).update(hostname().as_bytes());
+        hasher.finalize().to_hex().chars().take(12).collect()
+    })
+}
+
 fn hostname() -> String {
     let name = rustix::system::uname();
     name.nodename().to_string_lossy().replace('/', "_")
@@ -191,7 +218,8 @@ pub fn owner() -> String {
     let pid = std::process::id();
     let own = i32::try_from(pid).ok().and_then(Process::find);
     let start = own.and_then(|own| own.started).unwrap_or_default();
-    format!("{}/{pid}/{start}/{}", hostname(), uuid::Uuid::new_v4().simple())
+    let id = uuid::Uuid::new_v4();
+    format!("{}/{pid}/{start}/{}.{}", hostname(), id.simple(), machine())
 }
 
 /// Converts to SQLite's signed integers. None of our numbers is too large.
@@ -222,5 +250,10 @@ mod tests {
         assert!(!lives(&ended, 2_000, soon));
         assert!(lives("elsewhere/1/1/x", 2_000, soon));
         assert!(!lives("elsewhere/1/1/x", 2_000, late));
+        // A machine of the same name has another mark.
+        let mark = machine();
+        assert!(is_alive_anywhere(&format!("{ended}.other"), true));
+        assert!(!is_alive_anywhere(&format!("{ended}.other"), false));
+        assert!(!is_alive_anywhere(&format!("{ended}.{mark}"), true));
     }
 }

@@ -25,6 +25,12 @@ impl Process {
     }
 }
 
+/// Returns what tells this machine, since its last start, and the processes seen in it from others of the same name; empty
+/// if the system does not tell.
+pub(super) fn machine() -> Vec<u8> {
+    backend::machine()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -350,6 +350,7 @@ async fn running_sums_are_exact() {
         lease: windlass_core::log::Lease,
         budget: u64,
         used: u64,
+        last_seq: u64,
         is_active: bool,
     }
     let bed = Bed::new();
@@ -360,6 +361,7 @@ async fn running_sums_are_exact() {
         lease: root.lease,
         budget: 10_000_000,
         used: 0,
+        last_seq: 0,
         is_active: true,
     }];
     let many = AgentLimits {
@@ -391,11 +393,13 @@ async fn running_sums_are_exact() {
                     lease: spawned.opened.lease,
                     budget,
                     used: 0,
+                    last_seq: 0,
                     is_active: true,
                 });
             }
             1 if place > 0 && node.is_active => {
-                let end = batch(step * 10, ended(AgentState::Done, "x"));
+                let end = batch(node.last_seq + 1, ended(AgentState::Done, "x"));
+                node.last_seq += end.events.len() as u64;
                 bed.store.append(&node.lease, end).await.unwrap();
                 node.is_active = false;
             }

@@ -1,14 +1,13 @@
-//! A store in a folder of its own, and events to put into it.
+//! A store in a folder of its own.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tempfile::TempDir;
 use windlass_core::clock::{SystemClock, Timestamp};
-use windlass_core::event::Event;
-use windlass_core::id::SessionId;
-use windlass_core::log::{Batch, Lease, LogError, NewSession, Opened, Store};
-use windlass_core::message::{FinishReason, Message, Part, Role};
+use windlass_core::log::{LogError, NewSession, Opened, Store};
+
+pub(crate) use super::events::{append, batch, said, the_end};
 
 /// Opens a database with the system clock.
 pub(crate) fn open(path: &Path) -> Result<Arc<dyn Store>, LogError> {
@@ -36,6 +35,21 @@ impl Bed {
         open(&self.file()).unwrap()
     }
 
+    /// Makes an entry unreadable.
+    pub(crate) fn damage(&self, seq: u64) {
+        let raw = rusqlite::Connection::open(self.file()).unwrap();
+        raw.execute(
+            "UPDATE entry SET payload = '{' WHERE seq = ?1",
+            [seq.cast_signed()],
+        )
+        .unwrap();
+    }
+
+    /// Returns what a check of the database finds.
+    pub(crate) fn problems(&self) -> Vec<String> {
+        windlass_store::maintenance::check(&self.file()).unwrap().problems
+    }
+
     pub(crate) async fn session(&self, id: &str) -> Opened {
         let new = NewSession {
             id: Some(id.into()),
@@ -45,31 +59,4 @@ impl Bed {
         };
         self.store.create(new, &windlass_store::owner()).await.unwrap()
     }
-}
-
-pub(crate) fn said(role: Role, text: &str) -> Event {
-    let message = Message::new(&SessionId::from("s"), role, vec![Part::text(text)], Timestamp(1));
-    Event::Message {
-        message: Arc::new(message),
-    }
-}
-
-pub(crate) fn the_end(text: &str) -> Event {
-    Event::Final {
-        content: text.into(),
-        finish: FinishReason::EndTurn,
-    }
-}
-
-pub(crate) fn batch(first_seq: u64, events: Vec<Event>) -> Batch {
-    Batch {
-        first_seq,
-        events,
-        time: Timestamp(100 + first_seq),
-        ..Batch::default()
-    }
-}
-
-pub(crate) async fn append(store: &Arc<dyn Store>, lease: &Lease, first_seq: u64, events: Vec<Event>) {
-    store.append(lease, batch(first_seq, events)).await.unwrap();
 }

@@ -106,3 +106,20 @@ async fn a_database_can_be_looked_after() {
     vacuum(&bed.file()).unwrap();
     assert_eq!(bed.again().search("hello", 5).await.unwrap().len(), 1);
 }
+
+/// SES-5: a check names an entry that cannot be read.
+#[tokio::test]
+async fn a_check_finds_damage() {
+    let bed = Bed::new();
+    let opened = bed.session("one").await;
+    let events = vec![said(Role::User, "a"), said(Role::User, "b")];
+    append(&bed.store, &opened.lease, 1, events).await;
+    bed.store.sync().await.unwrap();
+    assert!(bed.problems().is_empty());
+    bed.damage(2);
+    let problems = bed.problems();
+    assert!(
+        problems.len() == 1 && problems[0].contains("entry 2"),
+        "{problems:?}"
+    );
+}

@@ -14,7 +14,7 @@ use windlass_core::log::{Batch, DraftChange, Entry, record};
 use windlass_core::message::{Message, Origin, Part, Role, ToolCall, ToolResult};
 use windlass_core::tool::raw_arguments;
 
-use super::bed::{Bed, open};
+use super::bed::Bed;
 
 /// JSON that is valid, and that parsers refuse or change.
 fn odd_json() -> impl Strategy<Value = String> {
@@ -106,7 +106,7 @@ fn message() -> impl Strategy<Value = Arc<Message>> {
     })
 }
 
-fn event() -> impl Strategy<Value = Event> {
+pub(crate) fn event() -> impl Strategy<Value = Event> {
     let value = || odd_json().prop_map(|text| bounded(serde_json::from_str(&repaired(&text)).unwrap()));
     prop_oneof![
         4 => message().prop_map(|message| Event::Message { message }),
@@ -150,7 +150,7 @@ async fn kept(bed: &Bed, id: &str, events: &[Event]) -> Vec<Entry> {
     };
     bed.store.append(&opened.lease, batch).await.unwrap();
     bed.store.release(&opened.lease).await.unwrap();
-    let other = open(&bed.file()).unwrap();
+    let other = bed.again();
     let opened = other.open(&id.into(), &windlass_store::owner()).await.unwrap();
     assert_eq!(opened.draft, draft.map(|draft| *draft));
     other.release(&opened.lease).await.unwrap();
@@ -181,8 +181,7 @@ proptest! {
                 let line = serde_json::to_string(&envelope).unwrap();
                 assert_eq!(serde_json::from_str::<Envelope>(&line).unwrap(), envelope);
             }
-            let health = windlass_store::maintenance::check(&bed.file()).unwrap();
-            assert!(health.problems.is_empty(), "{health:?}");
+            assert_eq!(bed.problems(), Vec::<String>::new());
         });
     }
 }

@@ -57,13 +57,14 @@ async fn a_dead_owner_is_replaced() {
     let own = windlass_store::owner();
     let (host, rest) = own.split_once('/').unwrap();
     let pid = rest.split('/').next().unwrap();
+    let id = rest.rsplit('/').next().unwrap();
     let mut gone = std::process::Command::new("true").spawn().unwrap();
     let gone_pid = gone.id();
     gone.wait().unwrap();
     let tells_apart = cfg!(all(target_os = "linux", not(windlass_portable)));
     for (owner, is_dead) in [
-        (format!("{host}/{gone_pid}/12345/x"), true),
-        (format!("{host}/{pid}/1/x"), tells_apart),
+        (format!("{host}/{gone_pid}/12345/{id}"), true),
+        (format!("{host}/{pid}/1/{id}"), tells_apart),
         // Nothing is known about another machine until its term ends.
         ("elsewhere/1/1/x".to_owned(), false),
     ] {

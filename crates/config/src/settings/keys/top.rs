@@ -2,10 +2,11 @@
 
 use crate::settings::keys::{Key, Section};
 use crate::settings::kind::{Kind, TextRule};
+use crate::settings::typed::StoreUrl;
 
 pub(super) static SECTION: Section = Section {
     name: "",
-    help: "The provider and the model.",
+    help: "The provider, the model, and the store.",
     keys: &[
         Key {
             name: "provider",
@@ -40,6 +41,18 @@ pub(super) static SECTION: Section = Section {
             effect: "Used when a request failed after its retries because of a quota, an overload or an outage. \
                      The switch is reported, and cost is booked for the model that answered.",
             example: "[\"openai/gpt-5.1\"]",
+            project_ok: false,
+        },
+        Key {
+            name: "store",
+            kind: Kind::Text {
+                rule: TextRule::Name,
+                set: |s, _, v| s.agent.session.store = Some(StoreUrl(v)),
+            },
+            help: "Database of the sessions: `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, `sqlite:PATH`, or a path.",
+            effect: "Postgres lets several processes and machines share sessions, memory and scheduled jobs. If unset, \
+                     sessions are in `windlass.db` in the data folder. The password is never shown. `--store` overrides it.",
+            example: "\"postgres://me@db.example.org/windlass?sslmode=verify-full\"",
             project_ok: false,
         },
     ],

@@ -1,7 +1,7 @@
 //! Porter's algorithm: English words without their endings, so that `retries` finds `retry`.
 
 /// Returns the stem of a word in lower case. Words in other scripts, and those with digits, stay as they are.
-pub(crate) fn stem(word: &str) -> String {
+pub fn stem(word: &str) -> String {
     if word.len() < 3 || !word.bytes().all(|sign| sign.is_ascii_lowercase()) {
         return word.to_owned();
     }

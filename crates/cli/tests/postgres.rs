@@ -1,0 +1,25 @@
+//! Tests of the binary with its sessions in Postgres, on a server that they start.
+//!
+//! They are not part of `cargo test`, because not every machine has Postgres: `cargo xtask test` runs them.
+
+#[cfg(test)]
+#[path = "suite"]
+mod suite {
+    mod agent_tree;
+    mod crash;
+    mod memory;
+    mod sessions;
+    // Some of it is for tests that only the other suite has.
+    #[allow(dead_code)]
+    mod support;
+    mod turn;
+
+    #[path = "../postgres/copies.rs"]
+    mod copies;
+    #[path = "../postgres/server_crash.rs"]
+    mod server_crash;
+    #[path = "../postgres/settings.rs"]
+    mod settings;
+    #[path = "../postgres/store.rs"]
+    mod store;
+}

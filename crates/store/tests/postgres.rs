@@ -1,0 +1,31 @@
+//! The same suite against a Postgres server that it starts, and what only Postgres has.
+
+#[cfg(test)]
+#[path = "suite"]
+mod suite {
+    mod agents;
+    #[path = "../postgres/bed.rs"]
+    mod bed;
+    #[path = "../postgres/blobs.rs"]
+    mod blobs;
+    mod books;
+    mod content;
+    #[path = "../postgres/copies.rs"]
+    mod copies;
+    #[path = "../postgres/crash.rs"]
+    mod crash;
+    mod events;
+    mod exchanges;
+    mod goals;
+    mod leases;
+    mod log;
+    #[path = "../postgres/memory.rs"]
+    mod memory;
+    mod opening;
+    mod processes;
+    #[path = "../postgres/refusals.rs"]
+    mod refusals;
+    mod sessions;
+    #[path = "../postgres/shared.rs"]
+    mod shared;
+}
