@@ -5,7 +5,6 @@
 #[cfg(test)]
 #[path = "suite"]
 mod suite {
-    mod agent_tree;
     mod crash;
     mod memory;
     mod sessions;

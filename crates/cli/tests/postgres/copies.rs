@@ -20,7 +20,7 @@ fn with_sessions() -> (SimServer, Workspace) {
     let workspace = Workspace::new(env!("CARGO_BIN_EXE_windlass"));
     workspace.use_sim(&sim, Protocol::Anthropic);
     for text in ["do the first thing", "do the second \\ \"thing\""] {
-        workspace.run(&["exec", "--yolo", text]).output().assert_code(0);
+        workspace.run(&["exec", text]).output().assert_code(0);
     }
     (sim, workspace)
 }

@@ -20,7 +20,7 @@ fn a_turn_survives_crashes_of_the_server() {
     let workspace = Workspace::new(env!("CARGO_BIN_EXE_windlass")).with_store(url);
     workspace.use_sim(&sim, Protocol::Anthropic);
     let running = workspace
-        .run(&["exec", "--yolo", "--output-format", "stream-json", "count"])
+        .run(&["exec", "--output-format", "stream-json", "count"])
         .start();
     for crash in 1..=2 {
         assert!(

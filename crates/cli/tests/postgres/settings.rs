@@ -32,7 +32,7 @@ fn a_session_lives_in_postgres() {
         all.extend(["--store", url.as_str()]);
         workspace.run(&all).output()
     };
-    let first = run(&["exec", "--yolo", "say hello"]);
+    let first = run(&["exec", "say hello"]);
     assert_eq!(
         (first.code, first.stdout.as_str()),
         (Some(0), "first\n"),
@@ -77,7 +77,7 @@ fn the_setting_names_the_store() {
     workspace.use_sim(&sim, Protocol::Chat);
     let settings = std::fs::read_to_string(workspace.config_file()).unwrap();
     workspace.config(&format!("store = \"{url}\"\n{settings}"));
-    let ran = workspace.run(&["exec", "--yolo", "say hello"]).output();
+    let ran = workspace.run(&["exec", "say hello"]).output();
     assert_eq!(
         (ran.code, ran.stdout.as_str()),
         (Some(0), "first\n"),
@@ -165,7 +165,7 @@ fn one_process_owns_a_session() {
         == 1));
     let busy = workspace.run(&["exec", "--continue", "hi"]).output();
     assert_eq!(busy.code, Some(4), "{}", busy.stderr);
-    assert!(busy.stderr.contains("is in use by"), "{}", busy.stderr);
+    assert!(busy.stderr.contains("is busy"), "{}", busy.stderr);
     running.signal(windlass_testkit::Signal::KILL);
     running.output();
     let after = workspace.run(&["exec", "--continue", "go on"]).output();
