@@ -10,6 +10,9 @@ pub(super) fn server() -> &'static PostgresServer {
     })
 }
 
+/// True if the store is a file.
+pub(super) const IS_FILE: bool = false;
+
 /// Returns the workspace with its store.
 pub(super) fn given(workspace: Workspace) -> Workspace {
     let database = server().database();
