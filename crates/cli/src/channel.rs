@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use windlass_api::Approvers;
 use windlass_config::{Problem, ProblemKind, environment};
+use windlass_host::job_courier::{WEBHOOK_SECRET, webhook_secret};
 use windlass_providers::WebhookGuard;
 
 use self::conversation::Conversations;
 use crate::args::{ChannelCommand, WebhookOptions};
 use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exit::Exit;
-use crate::observe::{WEBHOOK_SECRET, Wanted, webhook_secret};
+use crate::observe::Wanted;
 use crate::session_choice::{NewSession, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::terminal::tell;

@@ -1,6 +1,5 @@
 //! `windlass cron`: scheduled jobs.
 
-mod courier;
 mod edit;
 mod runner;
 mod show;
@@ -13,8 +12,8 @@ use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::{JobStanding, SlotState, Store};
 use windlass_cron::{CronJob, JobFileContext, JobSet, Scheduler, SchedulerPorts};
+use windlass_host::job_courier::LocalCourier;
 
-use self::courier::LocalCourier;
 use self::runner::LocalRunner;
 use crate::args::{CronCommand, SettingsOptions};
 use crate::exit::Exit;

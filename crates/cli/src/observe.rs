@@ -21,8 +21,6 @@ use crate::terminal::tell;
 
 /// Variable with the span that started this process, and for the commands that it starts.
 const TRACEPARENT: &str = "TRACEPARENT";
-/// Variable with the secret of webhooks.
-pub(crate) const WEBHOOK_SECRET: &str = "WINDLASS_WEBHOOK_SECRET";
 /// Ends of the names of variables that contain keys.
 const KEY_NAMES: [&str; 4] = ["KEY", "TOKEN", "SECRET", "PASSWORD"];
 /// Length from which a variable's value is taken for a key.
@@ -117,11 +115,6 @@ impl Observer for RunObserver {
             telemetry.close().await;
         }
     }
-}
-
-/// Returns the secret that webhooks are signed with, if there is one.
-pub(crate) fn webhook_secret() -> Option<Secret> {
-    environment::var(WEBHOOK_SECRET).map(|secret| Secret::new(&secret))
 }
 
 /// Reads the destination of spans and metrics: standard variables, then the user's settings.

@@ -3,7 +3,6 @@
 mod cost;
 mod delete;
 mod export;
-mod fixture;
 mod import;
 mod list;
 mod show;

@@ -10,13 +10,13 @@ use windlass_api::SessionInfo;
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::json::map_strings;
 use windlass_core::log::{Entry, Store, recover};
+use windlass_host::session_fixture;
 use windlass_providers::key::mask_known_keys;
 use windlass_service::past::{Exported, markdown};
 
 use windlass_core::log::record;
 use windlass_core::text::count;
 
-use super::fixture;
 use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::Exit;
 use crate::print_text;
@@ -32,7 +32,7 @@ pub(super) async fn export(store: &dyn Store, options: &ExportOptions) -> Result
         mask(&mut info, &mut entries)?;
     }
     if let Some(folder) = &options.fixture {
-        let turns = fixture::write(folder, &info, &entries)?;
+        let turns = session_fixture::write(folder, &info, &entries)?;
         tell!(
             "wrote a test of {1} to {0}; run it with {0}/run.sh",
             folder.display(),

@@ -9,18 +9,30 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use windlass_api::{Event, Message, Part, Role, SessionId};
+use windlass_config::environment;
 use windlass_core::clock::Clock;
 use windlass_core::log::{Batch, Durability, Label, NewSession, Opened, SessionQuery, Store};
 use windlass_core::message::{Fragment, FragmentSource};
 use windlass_cron::{Courier, DeliveryTarget, JobReport};
+use windlass_providers::key::Secret;
+
+/// Variable with the secret that webhooks are signed with.
+pub const WEBHOOK_SECRET: &str = "WINDLASS_WEBHOOK_SECRET";
 
 /// Maximum length of a notice on the desktop, in characters.
 const NOTICE: usize = 300;
 
+/// Returns the secret that webhooks are signed with, if there is one.
+pub fn webhook_secret() -> Option<Secret> {
+    environment::var(WEBHOOK_SECRET).map(|secret| Secret::new(&secret))
+}
+
 /// Delivers results from this machine.
-pub(super) struct LocalCourier {
-    pub(super) store: Arc<dyn Store>,
-    pub(super) clock: Arc<dyn Clock>,
+pub struct LocalCourier {
+    /// Finds the sessions that results go to.
+    pub store: Arc<dyn Store>,
+    /// Time of the messages.
+    pub clock: Arc<dyn Clock>,
 }
 
 #[async_trait]
@@ -32,7 +44,7 @@ impl Courier for LocalCourier {
                 let body = serde_json::to_vec(report).map_err(|error| error.to_string())?;
                 // The receiver can tell a repeated delivery by its key.
                 let key = format!("{}/{}", report.job, report.slot);
-                let secret = crate::observe::webhook_secret();
+                let secret = webhook_secret();
                 windlass_providers::post_webhook(url, body, &key, secret.as_ref(), &*self.clock).await
             }
             DeliveryTarget::Notice => notify(report).await,
@@ -57,7 +69,7 @@ fn write(path: &Path, report: &JobReport) -> Result<(), String> {
 }
 
 /// Returns a report as text.
-pub(super) fn markdown(report: &JobReport) -> String {
+pub fn markdown(report: &JobReport) -> String {
     let JobReport {
         job,
         time,

@@ -51,8 +51,11 @@ done
 echo "every answer is the same"
 "#;
 
-/// Writes the files of a fixture into a new folder.
-pub(super) fn write(folder: &Path, info: &SessionInfo, entries: &[Entry]) -> Result<usize, Problem> {
+/// Writes the files of a fixture into a new folder. Returns the number of turns.
+///
+/// # Errors
+/// If the folder exists, or the system refuses.
+pub fn write(folder: &Path, info: &SessionInfo, entries: &[Entry]) -> Result<usize, Problem> {
     let failed = |error: std::io::Error| match error.kind() {
         ErrorKind::AlreadyExists => Problem::usage(format!(
             "{}: already exists; nothing was written",
