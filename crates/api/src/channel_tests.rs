@@ -401,7 +401,7 @@ async fn commands_are_followed() {
 
 /// UI-6: what is not taken is told, and how the last thing fared is known at the end.
 #[tokio::test]
-async fn refusals_are_told() {
+async fn refusals_are_reported() {
     let (ended, story) = Scene::of(&["/nonsense", "refuse"], &[]).play().await;
     assert_eq!(ended.unwrap().refused, Some(ClientError::QueueFull("s1".into())));
     let expected = [

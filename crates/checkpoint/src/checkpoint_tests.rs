@@ -372,7 +372,7 @@ fn a_session_has_one_diff_per_file() {
 
 /// SES-11: everything not covered is reported (large files, ignored trees, pipes) and left as it is.
 #[test]
-fn what_is_not_covered_is_said() {
+fn what_is_not_covered_is_reported() {
     let case = Case::new();
     let tracker = case.limited(CheckpointLimits {
         file: 10,
@@ -572,7 +572,7 @@ fn an_interrupted_call_is_covered() {
 
 /// SES-11: having nothing to rewind to is reported as such.
 #[test]
-fn nothing_to_do_is_said() {
+fn nothing_to_do_is_reported() {
     let case = Case::new();
     let tracker = case.tracker();
     let error = |result: Result<Restored, CheckpointError>| result.unwrap_err().to_string();

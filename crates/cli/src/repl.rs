@@ -195,7 +195,7 @@ impl Repl {
             match self.lines.next().await {
                 None => return Ok(None),
                 Some(Line::Text(text)) => return Ok(Some(text)),
-                Some(Line::Mended(text)) => {
+                Some(Line::Repaired(text)) => {
                     let text = text.trim_end().to_owned();
                     self.style
                         .warn("this line was not valid UTF-8; invalid bytes are replaced");
@@ -357,7 +357,7 @@ impl Answers for Fresh<'_> {
     async fn line(&mut self) -> Option<String> {
         loop {
             match self.lines.fresh().await? {
-                Line::Text(text) | Line::Mended(text) => return Some(text.trim().to_owned()),
+                Line::Text(text) | Line::Repaired(text) => return Some(text.trim().to_owned()),
                 Line::TooLong => too_long(self.style),
                 Line::Unreadable(_) => return None,
             }

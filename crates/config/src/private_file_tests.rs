@@ -91,7 +91,7 @@ fn links_stay() {
 /// SAFE-6, PROV-11: a caller that cannot lock the file learns why and where to look, and gets the lock once
 /// it is free.
 #[test]
-fn a_file_that_is_held_is_told() {
+fn a_file_that_is_held_is_reported() {
     let root = tempfile::tempdir().unwrap();
     let file = PrivateFile::new(root.path().join("file"));
     let held = file.hold().unwrap();

@@ -164,7 +164,7 @@ async fn figures_of_a_compaction() {
 
 /// CTX-15: a notice about how a summary was made is shown.
 #[tokio::test]
-async fn notices_are_said() {
+async fn notices_are_reported() {
     let overflow = Mutex::new(true);
     let provider = Arc::new(Rule::new(move |request| {
         if request.prefix.system.starts_with("You condense") {

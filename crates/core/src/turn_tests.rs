@@ -615,7 +615,7 @@ fn order_of_news() {
 
 /// LOOP-16: a reply that was paused by its provider is sent back unchanged.
 #[test]
-fn paused_replies_go_on() {
+fn paused_replies_continue() {
     let mut turn = turn();
     to_question(&mut turn);
     turn.answered(said(vec![Part::text("searching")], StopReason::Pause));

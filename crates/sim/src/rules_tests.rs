@@ -171,7 +171,7 @@ fn results_are_reported() {
 
 /// PROV-5: the demo bug is found, fixed and checked again.
 #[test]
-fn a_failing_test_is_mended() {
+fn a_failing_test_is_fixed() {
     let source = DEMO_FILES[1].1;
     let failure = "FAIL: average of 2 4 6: expected 4, got 6 (function average in src/stats.sh)";
     let mut talk = Talk::new("fix the failing test");

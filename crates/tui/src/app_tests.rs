@@ -62,7 +62,7 @@ async fn enter_steers_and_tab_queues() {
 /// UI-2, SES-3: messages queued when a turn is stopped are held, and the screen says so; enter with an empty
 /// composer sends them, and does nothing while a turn runs.
 #[tokio::test]
-async fn what_waits_after_a_stop_is_told() {
+async fn what_waits_after_a_stop_is_reported() {
     let mut stage = Stage::new(100, 20).await;
     stage.hear(user("work")).await;
     let (waiting, _) = queue(&["then rest"]);
@@ -498,7 +498,7 @@ async fn images_go_with_the_message() {
 
 /// UI-2: a resumed session shows its last entries, and how many come before them.
 #[tokio::test]
-async fn a_session_that_is_gone_on_with_shows_its_end() {
+async fn a_session_that_is_resumed_shows_its_end() {
     let mut stage = Stage::resumed(60, 20).await;
     let printed = stage.printed();
     assert!(printed.contains("39 earlier entries"), "{printed}");
@@ -509,7 +509,7 @@ async fn a_session_that_is_gone_on_with_shows_its_end() {
 /// UI-2: a session whose turn is still running is resumed as it is: its requests are shown, and it can be
 /// stopped.
 #[tokio::test]
-async fn a_turn_that_still_runs_is_gone_on_with() {
+async fn a_turn_that_still_runs_is_resumed() {
     let mut stage = Stage::waiting(80, 20).await;
     assert!(stage.screen().contains("Run this command?"), "{}", stage.screen());
     let waits = "waiting for your approval";

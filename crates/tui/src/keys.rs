@@ -289,7 +289,7 @@ mod tests {
 
     /// UI-2: keys can be rebound; an invalid binding is rejected with a hint.
     #[test]
-    fn keys_can_be_bound_anew() {
+    fn keys_can_be_bound_again() {
         let keys = KeyBindings::with([("transcript", "f2"), ("mode", "ctrl+t")]).unwrap();
         assert_eq!(
             keys.action(&press(KeyCode::F(2), KeyModifiers::NONE)),

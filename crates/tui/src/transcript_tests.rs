@@ -299,7 +299,7 @@ fn paragraphs_settle_one_by_one() {
 
 /// UI-2: a message says when a reply starts over, and its text is not shown twice.
 #[test]
-fn a_reply_that_starts_over_is_told() {
+fn a_reply_that_starts_over_is_reported() {
     let retry = Event::Retry {
         attempt: 1,
         max_attempts: 3,

@@ -70,6 +70,8 @@ const PORTS: &[Port] = &[
     Port { files: "crates/core/src/clock.rs",         to: &[World::Clock, World::Sleep] },
     // The environment is read here and passed on as settings.
     Port { files: "crates/config/*",                  to: &[World::Environment] },
+    // Notices on the desktop are shown by the program of the platform.
+    Port { files: "crates/host/src/job_courier.rs",   to: &[World::Process] },
     Port { files: "crates/sandbox/src/process*.rs",   to: &[World::Clock, World::Sleep, World::Process] },
     // The launcher's helper and its supervisors end processes that do not end by themselves, without any runtime.
     Port { files: "crates/sandbox/src/linux/memory.rs",    to: &[World::Clock] },

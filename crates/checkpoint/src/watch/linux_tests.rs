@@ -83,7 +83,7 @@ fn moved_folders_keep_their_watch() {
 
 /// SES-11: when notices were lost, or something cannot be watched, that is said.
 #[test]
-fn lost_notices_are_said() {
+fn lost_notices_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let watch = watched(folder.path());
     watch.lose();

@@ -20,7 +20,7 @@ const AHEAD: usize = 64;
 pub(super) enum Line {
     Text(String),
     /// The line was not UTF-8; invalid bytes are replaced.
-    Mended(String),
+    Repaired(String),
     /// The line was too long, and was skipped completely.
     TooLong,
     /// The line cannot be read, nor can anything after it.
@@ -132,7 +132,7 @@ fn next(input: &mut impl BufRead) -> Option<Line> {
     }
     Some(match String::from_utf8(bytes) {
         Ok(text) => Line::Text(text),
-        Err(error) => Line::Mended(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        Err(error) => Line::Repaired(String::from_utf8_lossy(error.as_bytes()).into_owned()),
     })
 }
 
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(all(b"one\r\n\ntwo\rx"), [text("one"), text(""), text("two\rx")]);
         assert_eq!(
             all(b"caf\xe9\n\xf0\x9f\x8e\x88"),
-            [Line::Mended("caf\u{fffd}".to_owned()), text("🎈")]
+            [Line::Repaired("caf\u{fffd}".to_owned()), text("🎈")]
         );
     }
 

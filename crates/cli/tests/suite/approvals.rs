@@ -157,7 +157,7 @@ fn a_person_sees_what_they_agree_to() {
 /// SAFE-6, LOOP-11: "no" ends the turn with its exit code; "no" with words goes to the model, which
 /// continues.
 #[test]
-fn a_no_ends_the_turn_and_a_note_goes_on() {
+fn a_no_ends_the_turn_and_a_note_reaches_the_model() {
     let (sim, workspace) = scene();
     answer(&workspace, "exec go", &["n"]).assert_code(5);
     assert_eq!(sim.count(), 1);

@@ -20,7 +20,7 @@ fn guarded(wire: Protocol, more: &str) -> (SimServer, Workspace) {
 /// PROV-6, PROV-11, EXT-6: for a wrong key, the provider's message and the variable to set are shown; one
 /// request, code 8.
 #[test]
-fn a_wrong_key_is_told_once() {
+fn a_wrong_key_is_reported_once() {
     for wire in WIRES {
         for format in ["text", "json", "stream-json"] {
             let (sim, workspace) = guarded(wire, "key_env = \"TEST_KEY\"\n");
@@ -50,7 +50,7 @@ fn a_wrong_key_is_told_once() {
 
 /// PROV-6: for a model unknown to the provider, its message and a hint are shown; no retry.
 #[test]
-fn a_wrong_model_is_told_once() {
+fn a_wrong_model_is_reported_once() {
     for wire in WIRES {
         let fault = Fault::status(404).message("model: gpt-17 does not exist");
         let (sim, workspace) = with_replies(wire, [Reply::default().fault(fault), Reply::text("fine")]);

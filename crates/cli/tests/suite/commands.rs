@@ -334,7 +334,7 @@ fn get(address: &str, path: &str) -> String {
 /// PROV-5, UI-1: the demo fixes a project over each wire, without a terminal or a key, and suggests next
 /// steps.
 #[test]
-fn the_demo_mends_a_project() {
+fn the_demo_fixes_a_project() {
     for wire in ["anthropic", "chat", "responses"] {
         let workspace = workspace();
         let output = workspace

@@ -105,7 +105,7 @@ fn a_key_that_does_not_work_is_not_kept() {
 
 /// PROV-11: a key file that others can read, or that is broken, is reported and not used.
 #[test]
-fn a_wrong_file_of_keys_is_told() {
+fn a_wrong_file_of_keys_is_reported() {
     let (sim, workspace) = locked();
     let address = sim.url();
     connect(&workspace, &address, KEY).assert_code(0);
@@ -213,7 +213,7 @@ fn a_local_server_says_its_models() {
 
 /// PROV-7: a server without models, or without a list of them, is reported with a fix; nothing is stored.
 #[test]
-fn a_server_without_models_is_told() {
+fn a_server_without_models_is_reported() {
     let workspace = workspace();
     let cases = [
         (

@@ -538,7 +538,7 @@ fn an_overflow_is_compacted_once() {
 
 /// MSG-3: a paused reply is sent back so that the model continues it.
 #[test]
-fn a_paused_reply_goes_on() {
+fn a_paused_reply_continues() {
     let paused = Reply::text("So far.").stop(Stop::PauseTurn);
     let (sim, output) = run(Protocol::Anthropic, vec![paused, Reply::text("fine")], &[]);
     output.assert_code(0);

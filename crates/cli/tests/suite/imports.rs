@@ -35,7 +35,7 @@ fn roles(record: &Value) -> Vec<&str> {
 /// skipped, results are matched with their calls, calls without a result are reported as interrupted, and the
 /// next request is valid on every wire.
 #[test]
-fn sessions_of_other_agents_go_on() {
+fn sessions_of_other_agents_continue() {
     let cases = [
         (
             "claude-code",

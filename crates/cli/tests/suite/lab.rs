@@ -128,7 +128,7 @@ fn recorded_sessions_are_compared() {
 
 /// CTX-14: errors explain what is possible instead.
 #[test]
-fn wrong_wishes_are_told() {
+fn wrong_wishes_are_reported() {
     let workspace = workspace();
     lab(&workspace, &[]).assert_code(2).assert_says("--synthetic");
     for (args, said) in [

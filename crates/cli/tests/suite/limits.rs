@@ -379,7 +379,7 @@ fn cost_has_a_cap() {
 
 /// LOOP-15, MSG-3: a refusal ends the turn and is reported.
 #[test]
-fn a_refusal_is_told() {
+fn a_refusal_is_reported() {
     for wire in WIRES {
         let (sim, workspace) = with_replies(wire, [Reply::text("I will not.").stop(Stop::Refusal)]);
         let output = workspace.run(&STREAM).arg("go").output();

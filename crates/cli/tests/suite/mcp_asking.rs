@@ -124,7 +124,7 @@ fn a_page_of_a_server_is_shown() {
 
 /// MCP-5, LOOP-8: a server is told that a call was canceled, with the id of the call.
 #[test]
-fn a_canceled_call_is_told() {
+fn a_canceled_call_is_reported() {
     let (_sim, workspace) = session("wait", "");
     let mut editor = Editor::connect(workspace.run(&["acp"]), json!({}));
     let session = editor.open(workspace.path());

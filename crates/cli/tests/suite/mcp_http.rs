@@ -121,7 +121,7 @@ fn every_era_works_behind_a_url() {
 /// MCP-2, MCP-3: each failure of a server behind a URL at the start has a line that says so, and costs the others
 /// nothing. A redirect to another server is not followed, so that it gets no keys.
 #[test]
-fn failures_at_the_start_are_told() {
+fn failures_at_the_start_are_reported() {
     let site = Site::start();
     let failing = [
         ("401", "it asks for a login; run: windlass mcp login at-401"),

@@ -74,7 +74,7 @@ fn lines_are_turns_of_one_session() {
 
 /// SES-10: `--continue` resumes the latest session with messages, even if an empty session was started since.
 #[test]
-fn an_empty_session_is_not_gone_on_with() {
+fn an_empty_session_is_not_resumed() {
     let (sim, workspace) = with_replies(Protocol::Chat, [Reply::text("ok").forever()]);
     talk(&workspace, &[], "alpha\n").assert_code(0);
     let id = sessions(&workspace)[0]["id"].as_str().unwrap().to_owned();
@@ -262,7 +262,7 @@ fn nothing_can_be_said() {
 /// UI-1: invalid UTF-8 is replaced with a warning; a line that is too long is rejected, and the next one is
 /// used.
 #[test]
-fn odd_lines_are_told() {
+fn odd_lines_are_reported() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
     let output = talk(&workspace, &[], b"caf\xe9 au lait\n".to_vec());
     assert_eq!(output.assert_code(0).stdout, "fine\n");

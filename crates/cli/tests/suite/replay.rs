@@ -159,7 +159,7 @@ fn what_is_kept_is_private() {
 
 /// OBS-2: a new session starts in the middle of another, optionally with a different input.
 #[test]
-fn a_session_goes_on_from_its_middle() {
+fn a_session_continues_from_its_middle() {
     let replies = [
         Reply::call("bash", json!({"command": "echo one"})),
         Reply::text("first answer"),

@@ -721,7 +721,7 @@ fn idle_connections_make_room() {
 
 /// SRV-6: a stop tells the streams, ends with success, and loses no session.
 #[test]
-fn a_stop_is_told() {
+fn a_stop_is_reported() {
     let (_sim, workspace, server) = served([Reply::text("hello")], &[]);
     let session = server.session();
     server.say(&session, "hi");

@@ -249,7 +249,7 @@ fn sessions_are_deleted() {
 
 /// SES-8: spending by model, session, cause and day, for one session or all, with a total.
 #[test]
-fn costs_are_told() {
+fn costs_are_reported() {
     let workspace_without = workspace();
     let nothing = run(&workspace_without, &["sessions", "cost"]);
     assert!(

@@ -49,7 +49,7 @@ fn commands_need_nobody() {
 /// CMD-1: an unknown command ends with code 2 and a suggestion, a failing command with code 1, and text that
 /// only looks like a command goes to the model.
 #[test]
-fn what_is_wrong_is_told() {
+fn what_is_wrong_is_reported() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("it is").forever()]);
     let unknown = run(&workspace, &["exec", "/sessoin", "list"]);
     unknown.assert_code(2).assert_says("did you mean /session?");

@@ -182,7 +182,7 @@ fn a_choice_that_is_gone_is_forgotten() {
 /// PROV-9: a turn that could not reach the provider fails, and so does the next one during the pause, with
 /// the same reason: correcting an answer is not even tried.
 #[test]
-fn nobody_there_is_told() {
+fn nobody_there_is_reported() {
     let workspace = workspace();
     workspace.config(
         "provider = \"gone\"\n\n[retry]\nmax_retries = 0\n\n[providers.gone]\nwire = \"openai-chat\"\n\

@@ -279,7 +279,7 @@ fn dumb_terminals_get_lines() {
 /// UI-2, CFG-3: an unknown key, an unknown action and a key bound to two actions are reported, with the exit
 /// code for settings.
 #[test]
-fn wrong_keys_are_told() {
+fn wrong_keys_are_reported() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     for (setting, text) in [
         ("tui.keys.transcript=hyper+x", "`hyper+x` is not a key"),
@@ -302,7 +302,7 @@ fn wrong_keys_are_told() {
 
 /// UI-2: with a closed standard input the session does not start, terminal or not.
 #[test]
-fn a_closed_input_is_told() {
+fn a_closed_input_is_reported() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine")]);
     let line = format!("exec '{}' <&-", env!("CARGO_BIN_EXE_windlass"));
     let run = Run::new(std::path::Path::new("sh"), &["-c", &line]).cwd(workspace.path());

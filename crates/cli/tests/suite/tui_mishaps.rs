@@ -105,7 +105,7 @@ fn a_terminal_that_ends_silently_ends_it() {
 
 /// UI-2, SES-1: killed in the middle of an answer, the program leaves a session that can be resumed.
 #[test]
-fn a_killed_one_is_gone_on_with() {
+fn a_killed_one_is_resumed() {
     let stalled = Reply::text("a first part of an answer")
         .delta_chars(4)
         .fault(Fault::new().stall_after_events(5));

@@ -213,7 +213,7 @@ fn closed_folders_are_crossed() {
 /// SES-11: a file that was changed outside the session is not overwritten, unless forced; then it can be
 /// restored.
 #[test]
-fn somebody_elses_changes_are_not_lost() {
+fn changes_by_others_are_not_lost() {
     let replies = [
         Reply::call(
             "bash",
@@ -238,7 +238,7 @@ fn somebody_elses_changes_are_not_lost() {
 
 /// SES-11: changes that are not covered are reported, and nothing is stored when checkpoints are off.
 #[test]
-fn limits_are_said() {
+fn limits_are_reported() {
     let big = "head -c 2000000 /dev/zero | tr '\\\\0' x > big.txt; echo small > small.txt";
     let replies = [
         Reply::call("bash", json!({"command": big})),
@@ -307,7 +307,7 @@ fn a_killed_undo_is_finished() {
 
 /// SES-11: if a checkpoint cannot be stored, the call works all the same, and the user is warned.
 #[test]
-fn what_cannot_be_kept_is_told() {
+fn what_cannot_be_kept_is_reported() {
     let replies = [
         Reply::call("bash", json!({"command": "echo x > a.txt"})),
         Reply::text("done"),

@@ -37,9 +37,9 @@ impl TrustStore {
             return Ok(Self::default());
         };
         serde_json::from_str(&text).map_err(|error| {
-            let mend = "fix it, or remove it and trust your folders again";
+            let advice = "fix it, or remove it and trust your folders again";
             format!(
-                "{} is not a list of trusted folders ({error}); {mend}",
+                "{} is not a list of trusted folders ({error}); {advice}",
                 path.display()
             )
         })

@@ -113,7 +113,7 @@ fn a_file_for_all_eyes_is_refused() {
 
 /// PROV-11, CFG-1: an error in the file is reported with its line and without its content.
 #[test]
-fn mistakes_are_told_without_keys() {
+fn mistakes_are_reported_without_keys() {
     let folder = tempfile::tempdir().unwrap();
     let keys = file(folder.path());
     let cases = [

@@ -399,7 +399,7 @@ mod tests {
     /// PROV-11: "nothing was stored" is reported only if it is true: a key that cannot be removed again is
     /// reported.
     #[test]
-    fn what_is_kept_is_told() {
+    fn what_is_kept_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let file = KeysFile::new(&Folders {

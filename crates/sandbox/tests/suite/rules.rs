@@ -37,7 +37,7 @@ fn every_way_out_stays_closed() {
 
 /// SAFE-4: ordinary commands work, repeatedly, and have no input and no files of the launcher.
 #[test]
-fn ordinary_work_goes_on_with_one_launcher() {
+fn ordinary_work_continues_with_one_launcher() {
     let scene = Scene::new();
     let sandbox = sandbox(scene.policy());
     let script = "set -e; echo one > a; mv a b; echo two > ../temp/x; cat b ../temp/x ../home/notes; echo; rm b; \

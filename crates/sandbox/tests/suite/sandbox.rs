@@ -530,7 +530,7 @@ fn there_are_no_core_files() {
 
 /// SAFE-4: ordinary commands still work.
 #[test]
-fn ordinary_work_goes_on() {
+fn ordinary_work_continues() {
     let scene = Scene::new();
     let script = "set -e; mkdir -p a/b; echo one > a/b/c; mv a/b/c a/d; ln a/d e; ln -s d a/f; cat a/f e > /dev/null; \
         rm -r a; echo two > ../temp/x; cat ../temp/x ../home/notes; cat .git/config; ls .. > /dev/null; \

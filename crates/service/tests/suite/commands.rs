@@ -85,7 +85,7 @@ async fn commands_never_reach_a_model() {
 /// CMD-1: an unknown command is an error that names the nearest one and the help, and so is a line that is
 /// not a command.
 #[tokio::test]
-async fn unknown_commands_are_told() {
+async fn unknown_commands_are_reported() {
     let bed = Bed::new([]);
     let service = bed.service();
     let session = new_session(&service).await.id;

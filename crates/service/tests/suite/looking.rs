@@ -247,7 +247,7 @@ impl Clock for ByHand {
 /// OBS-3: a write that another process blocks for more than a second is reported as a lock, with the
 /// condition that ends it, although the session's own task waits for it as well.
 #[tokio::test]
-async fn a_locked_store_is_told() {
+async fn a_locked_store_is_reported() {
     let mut bed = Bed::new([Scene::text("first")]);
     let clock = Arc::new(ByHand::default());
     bed.clock = Arc::clone(&clock) as _;

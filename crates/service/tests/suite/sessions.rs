@@ -18,7 +18,7 @@ use super::bed::{Bed, all, answer, new_session, say, texts};
 
 /// SES-1, SES-2, SES-5: a turn is stored as it happens, and another process continues from there.
 #[tokio::test]
-async fn a_session_goes_on_in_another_process() {
+async fn a_session_continues_in_another_process() {
     let bed = Bed::new([
         Scene::call("c1", "note", serde_json::json!({ "text": "one" })),
         Scene::text("first"),
@@ -189,7 +189,7 @@ fn hasty() -> Options {
 /// SES-2: a released session continues with the next input: its events arrive, its file changes are listed,
 /// and it has the mode set by the user.
 #[tokio::test]
-async fn a_session_that_was_given_back_goes_on() {
+async fn a_session_that_was_given_back_continues() {
     let bed = Bed::new([
         Scene::call("c1", "note", json!({ "text": "in plan mode" })),
         Scene::text("first"),
@@ -271,7 +271,7 @@ async fn a_session_that_is_left_is_given_back() {
 /// UI-2: an image for a model that cannot read images causes a warning at the start of the turn, each time,
 /// and only then.
 #[tokio::test]
-async fn images_that_are_not_read_are_told() {
+async fn images_that_are_not_read_are_reported() {
     let scenes = || (0..3).map(|_| Scene::text("done"));
     let file = |path: &str, mime: &str| {
         Part::Binary(Binary {

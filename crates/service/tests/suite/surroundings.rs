@@ -29,7 +29,7 @@ async fn told(bed: &Bed, service: &Service, session: &SessionId) -> Vec<String> 
 /// SES-10, SES-11: the first message of every session describes the environment, later ones do not; after a
 /// rewind to before it the next one does, even if the session was opened again in between.
 #[tokio::test]
-async fn surroundings_are_told_once() {
+async fn surroundings_are_reported_once() {
     let bed = bed();
     let service = bed.service();
     let session = new_session(&service).await.id;
@@ -49,7 +49,7 @@ async fn surroundings_are_told_once() {
 
 /// SES-10: a session that is resumed in another environment describes it, and again when it is back.
 #[tokio::test]
-async fn other_surroundings_are_told() {
+async fn other_surroundings_are_reported() {
     let bed = bed();
     let service = bed.service();
     let session = new_session(&service).await.id;

@@ -90,7 +90,7 @@ async fn files_are_undone() {
 
 /// SES-11: files that another program changed are left alone unless the user insists.
 #[tokio::test]
-async fn conflicts_are_told() {
+async fn conflicts_are_reported() {
     let bed = bed();
     let service = bed.service();
     let session = new_session(&service).await.id;
@@ -224,7 +224,7 @@ async fn files_of_what_was_left_behind_go_back() {
 /// SES-11: if the conversation cannot be rewound after the files were restored, the restored files are
 /// reported.
 #[tokio::test]
-async fn restored_files_are_told_when_the_record_fails() {
+async fn restored_files_are_reported_when_the_record_fails() {
     let bed = bed();
     let owner = windlass_store::owner();
     let service = bed.service_of(owner.clone(), Options::default());
@@ -243,7 +243,7 @@ async fn restored_files_are_told_when_the_record_fails() {
 /// SES-11, SES-3: a rewind to a message sent during a turn keeps the file changes of that turn, and reports
 /// it; a rewind to the turn's start undoes them.
 #[tokio::test]
-async fn files_of_a_steered_turn_are_told() {
+async fn files_of_a_steered_turn_are_reported() {
     let bed = Bed::new([
         Scene::call("c1", "wait", json!({})),
         Scene::text("done"),

@@ -96,7 +96,7 @@ pub(super) fn next(situation: &Situation<'_>) -> Move {
         [] => act::list(situation, ".").unwrap_or_else(missing),
         [listing] => run_tests(situation, listing).unwrap_or_else(missing),
         [_, test] => look_at(situation, test).unwrap_or_else(missing),
-        [_, test, source] => mend(situation, test, source),
+        [_, test, source] => fix(situation, test, source),
         [_, test, _, _] => Move::Call("bash", test.call.args.clone()),
         [_, first, .., last] => report(first, last),
     }
@@ -129,7 +129,7 @@ fn look_at(situation: &Situation<'_>, test: &Done<'_>) -> Option<Move> {
     }
 }
 
-fn mend(situation: &Situation<'_>, test: &Done<'_>, source: &Done<'_>) -> Move {
+fn fix(situation: &Situation<'_>, test: &Done<'_>, source: &Done<'_>) -> Move {
     let Some((line, function)) = failure(test.text()) else {
         return Move::Say("The failure is gone.".to_owned());
     };
@@ -227,7 +227,7 @@ mod tests {
 
     /// PROV-5: the table of known mistakes, each with a line that shows it.
     #[test]
-    fn known_mistakes_are_mended() {
+    fn known_mistakes_are_fixed() {
         let cases = [
             (
                 "average",

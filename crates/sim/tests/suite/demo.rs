@@ -110,7 +110,7 @@ async fn session(brain: Brain, root: &Path) -> (Vec<String>, String) {
 
 /// PROV-5: script and rules both fix the demo project, with real commands on real files.
 #[tokio::test]
-async fn the_demo_bug_is_mended() {
+async fn the_demo_bug_is_fixed() {
     let steps = ["list_directory", "bash", "read_file", "edit_file", "bash"];
     for brain in [Brain::script(demo_script()), Brain::rules()] {
         let scratch = Scratch::new();

@@ -550,7 +550,7 @@ mod tests {
 
     /// SES-5: a failed write reports its cause, not that there was no transaction.
     #[tokio::test]
-    async fn the_cause_is_told() {
+    async fn the_cause_is_reported() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.db");
         let other = Connection::open(&path).unwrap();

@@ -151,11 +151,11 @@ pub(crate) fn approval(binary: &Path) -> String {
             // Long enough to type the queued message.
             .fault(Fault::new().delay_ms(1_500)),
         );
-    let mended = LIBRARY.replace(WRONG, RIGHT);
+    let fixed = LIBRARY.replace(WRONG, RIGHT);
     let stage = Stage::new(
         binary,
         script,
-        &mended,
+        &fixed,
         "\n[security]\nauto_approve_writes = false\n",
     );
     let mut screen = stage.screen();

@@ -193,7 +193,7 @@ async fn redirects_are_judged() {
 
 /// TOOL-2: a name without an address is reported as wrong.
 #[tokio::test]
-async fn unknown_names_are_said() {
+async fn unknown_names_are_reported() {
     let names = Told::new(&[]);
     let error = get(&tool(&names, &[]), "http://nowhere.example/")
         .await

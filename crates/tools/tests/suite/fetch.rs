@@ -473,7 +473,7 @@ async fn wrong_arguments_are_explained() {
 
 /// TOOL-7: a closed port is reported as a wrong address.
 #[tokio::test]
-async fn a_closed_port_is_told() {
+async fn a_closed_port_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     drop(listener);
@@ -486,7 +486,7 @@ async fn a_closed_port_is_told() {
 
 /// TOOL-7: a response that is not HTTP, or is incomplete, is worth a retry.
 #[tokio::test]
-async fn broken_answers_are_told() {
+async fn broken_answers_are_reported() {
     let site = Site::start(|path| match path {
         "/garbage" => Reply::Whole(b"SSH-2.0-OpenSSH\r\n".to_vec()),
         _ => Reply::Whole(
@@ -504,7 +504,7 @@ async fn broken_answers_are_told() {
 
 /// TOOL-7: a server that does not speak TLS is reported, and a retry would not help.
 #[tokio::test]
-async fn a_server_without_encryption_is_told() {
+async fn a_server_without_encryption_is_reported() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     tokio::spawn(async move {

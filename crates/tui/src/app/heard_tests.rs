@@ -67,7 +67,7 @@ async fn only_what_is_still_open_is_asked_again() {
 
 /// UI-2: an unfocused terminal rings the bell for a request and at the end of a turn; a focused one does not.
 #[tokio::test]
-async fn whoever_looks_elsewhere_is_called() {
+async fn people_who_look_elsewhere_are_notified() {
     for (is_focused, is_called) in [(false, true), (true, false)] {
         let mut stage = Stage::new(80, 20).await;
         stage.focus(false);
