@@ -66,7 +66,7 @@ fn keys_of_another_section_name_the_right_one() {
         (
             "[compaction]\nauto_compact = true\nfoo = 1",
             "config.toml:2:1: compaction.auto_compact: unknown key; did you mean `context.auto_compact`?\n\
-             config.toml:3:1: compaction.foo: unknown key; known here: provider, model, fallback, agent, agents, autonomy, tools, retry, \
+             config.toml:3:1: compaction.foo: unknown key; known here: provider, model, fallback, store, agent, agents, autonomy, tools, retry, \
              timeouts, context, memory, code, security, session, server, channel, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers",
         ),
         (
@@ -86,7 +86,7 @@ fn keys_like_no_other_list_what_is_there() {
         ),
         (
             "[zebra]",
-            "config.toml:1:2: zebra: unknown key; known here: provider, model, fallback, agent, agents, autonomy, tools, retry, timeouts, \
+            "config.toml:1:2: zebra: unknown key; known here: provider, model, fallback, store, agent, agents, autonomy, tools, retry, timeouts, \
              context, memory, code, security, session, server, channel, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers",
         ),
         (
@@ -308,7 +308,7 @@ fn variables_and_flags_are_checked_like_files() {
          flag -c: agent: a section; set one of its keys: max_iterations, on_max_iterations, \
          max_incomplete_prompts, max_cost_usd, system_prompt, reasoning, max_output_tokens, goal\n\
          flag -c: models.gpt-5.1.images: unknown key; a name with dots is quoted: `models.\"gpt-5.1\".images`\n\
-         flag -c: \"a b\": unknown key; known here: provider, model, fallback, agent, agents, autonomy, tools, retry, timeouts, context, \
+         flag -c: \"a b\": unknown key; known here: provider, model, fallback, store, agent, agents, autonomy, tools, retry, timeouts, context, \
          memory, code, security, session, server, channel, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers\n\
          flag -c: context.auto_compact: expected true or false, found integer 1"
     );
@@ -319,7 +319,7 @@ fn variables_and_flags_are_checked_like_files() {
 fn what_a_file_says_cannot_command_the_terminal() {
     check(&[(
         "\"\\u001b[2J\u{9b}\" = 1\nagent.reasoning = \"\\u009bx\"",
-        "config.toml:1:1: \"\\u001b[2J\\u009b\": unknown key; known here: provider, model, fallback, agent, agents, autonomy, tools, \
+        "config.toml:1:1: \"\\u001b[2J\\u009b\": unknown key; known here: provider, model, fallback, store, agent, agents, autonomy, tools, \
          retry, timeouts, context, memory, code, security, session, server, channel, checkpoints, tui, telemetry, log, providers, models, mcp, mcp_servers\n\
          config.toml:2:19: agent.reasoning: expected one of \"off\", \"low\", \"medium\", \"high\", found string \
          \"\\u009bx\"",
