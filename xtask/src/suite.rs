@@ -35,6 +35,19 @@ enum Ended {
     LeftOut(String),
 }
 
+impl Ended {
+    /// The end of tests, with those that passed only alone.
+    fn of(alone: Vec<String>) -> Self {
+        match alone.is_empty() {
+            true => Self::Passed,
+            false => Self::PassedAlone(alone),
+        }
+    }
+}
+
+/// Builds the binary with the features it has in the tests, so that nothing is compiled twice.
+const BUILD: [&str; 3] = ["build", "--workspace", "--all-targets"];
+
 /// All steps. They call cargo with the same flags, so that each crate is compiled once per kind of build.
 const STEPS: &[Step] = &[
     Step {
@@ -65,12 +78,7 @@ const STEPS: &[Step] = &[
     Step {
         name: "test",
         what: "cargo test --workspace",
-        run: |root| {
-            Ok(match retry::test(root)? {
-                alone if alone.is_empty() => Ended::Passed,
-                alone => Ended::PassedAlone(alone),
-            })
-        },
+        run: |root| retry::test(root).map(Ended::of),
     },
     Step {
         name: "browser",
@@ -216,11 +224,11 @@ fn summary(times: &[(&str, &str, Duration)]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The tests in the browser are not among all targets, because not every machine can run them.
+/// The tests with a browser or a database server are not among all targets, because not every machine can run them.
 fn clippy(root: &Root) -> Result<()> {
     for targets in [
         &["--workspace", "--all-targets"][..],
-        &["-p", "windlass", "--test", "browser"],
+        &["--workspace", "--test", "browser", "--test", "postgres"],
     ] {
         cargo(root, &[&["clippy"], targets, &["--", "-D", "warnings"]].concat())?;
     }

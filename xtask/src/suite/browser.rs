@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
-use super::{Ended, prerequisites};
+use super::{Ended, prerequisites, retry};
 use crate::child;
 use crate::repo::Root;
 
@@ -28,12 +28,7 @@ pub(super) fn test(root: &Root) -> Result<Ended> {
         }
     }
     let axe = provide_axe(root)?;
-    child::run(
-        child::cargo(root)
-            .args(["test", "-p", "windlass", "--test", "browser"])
-            .env("WINDLASS_AXE", axe),
-    )?;
-    Ok(Ended::Passed)
+    retry::test_target(root, "browser", &[("WINDLASS_AXE", &axe)]).map(Ended::of)
 }
 
 fn is_there(root: &Root) -> bool {

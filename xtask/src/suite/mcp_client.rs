@@ -23,7 +23,7 @@ pub(super) fn test(root: &Root) -> Result<()> {
     let servers = node::packages(root, "mcp-servers", SERVERS)?;
     let python = sdk::environment_of(root, "mcp-venv", REQUIREMENTS)?;
     let programs = python.parent().context("the interpreter has a folder")?;
-    child::run(child::cargo(root).args(["build", "-p", "windlass"]))?;
+    child::run(child::cargo(root).args(super::BUILD))?;
     child::run(
         child::command(root, "python3")
             .arg(root.join(TEST))

@@ -21,7 +21,7 @@ const DRIVER: &str = "tests/mcp/serve.mjs";
 pub(super) fn test(root: &Root) -> Result<()> {
     let bin = node::node(root)?;
     let modules = node::packages(root, "mcp-serve", PACKAGES)?;
-    child::run(child::cargo(root).args(["build", "-p", "windlass"]))?;
+    child::run(child::cargo(root).args(super::BUILD))?;
     let windlass = root.target_dir()?.join("debug/windlass");
     child::run(
         child::command(root, bin.join("node"))

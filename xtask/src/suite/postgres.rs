@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use super::{Ended, prerequisites};
+use super::{Ended, prerequisites, retry};
 use crate::child;
 use crate::repo::Root;
 
@@ -25,10 +25,7 @@ pub(super) fn test(root: &Root) -> Result<Ended> {
             bail!("postgresql was installed, but its server was not found");
         }
     }
-    for package in ["windlass-store", "windlass"] {
-        child::run(child::cargo(root).args(["test", "-p", package, "--test", "postgres"]))?;
-    }
-    Ok(Ended::Passed)
+    retry::test_target(root, "postgres", &[]).map(Ended::of)
 }
 
 /// Returns true if the programs of a server are on the path, or where Debian installs them.

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
@@ -16,21 +17,44 @@ use crate::repo::Root;
 /// Number of failed tests that are run again.
 const AT_MOST: usize = 5;
 
-/// Runs `cargo test --workspace`. Returns the tests that passed only when they ran alone.
+/// Runs all tests. Returns those that passed only when they ran alone.
 pub(crate) fn test(root: &Root) -> Result<Vec<String>> {
-    let first = run(child::cargo(root).args(["test", "--workspace", "--no-fail-fast"]))?;
+    // Tests in documents run once only.
+    select(root, &["--workspace"], &["--workspace", "--tests"], &[])
+}
+
+/// Runs the tests of one target with variables. Returns those that passed only when they ran alone.
+pub(crate) fn test_target(root: &Root, target: &str, variables: &[(&str, &Path)]) -> Result<Vec<String>> {
+    let selected = ["--workspace", "--test", target];
+    select(root, &selected, &selected, variables)
+}
+
+fn select(
+    root: &Root,
+    selected: &[&str],
+    selected_again: &[&str],
+    variables: &[(&str, &Path)],
+) -> Result<Vec<String>> {
+    let first = run(child::cargo(root)
+        .arg("test")
+        .args(selected)
+        .arg("--no-fail-fast")
+        .envs(variables.iter().copied()))?;
     if first.succeeded {
         return Ok(Vec::new());
     }
     let failed = with_verdict(&first.text, "FAILED");
     if failed.is_empty() || failed.len() > AT_MOST {
-        bail!("`cargo test --workspace` failed");
+        bail!("`cargo test {}` failed", selected.join(" "));
     }
     let names: Vec<String> = failed.into_iter().collect();
     println!("\n    once more, alone: {}", names.join(", "));
-    // The same flags as before: selecting packages would compile them again with other features.
+    // The same packages as before: other ones would be compiled again with other features.
     let again = run(child::cargo(root)
-        .args(["test", "--workspace", "--tests", "--no-fail-fast"])
+        .arg("test")
+        .args(selected_again)
+        .arg("--no-fail-fast")
+        .envs(variables.iter().copied())
         .args(["--", "--test-threads=1", "--exact"])
         .args(&names))?;
     if !again.succeeded {

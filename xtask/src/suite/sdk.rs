@@ -24,7 +24,7 @@ pub(crate) fn test(root: &Root) -> Result<()> {
     }
     let python = environment(root)?;
     let node = node_modules(root)?;
-    child::run(child::cargo(root).args(["build", "-p", "windlass"]))?;
+    child::run(child::cargo(root).args(super::BUILD))?;
     child::run(
         child::command(root, python)
             .args(["-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", TESTS])

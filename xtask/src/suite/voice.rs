@@ -12,7 +12,7 @@ const TEST: &str = "tests/voice/test_voice.py";
 /// Builds the binary and speaks to it.
 pub(super) fn test(root: &Root) -> Result<()> {
     let python = sdk::environment_of(root, "voice-venv", REQUIREMENTS)?;
-    child::run(child::cargo(root).args(["build", "-p", "windlass"]))?;
+    child::run(child::cargo(root).args(super::BUILD))?;
     child::run(
         child::command(root, python)
             .arg(root.join(TEST))
