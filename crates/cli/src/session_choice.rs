@@ -124,6 +124,9 @@ impl SessionStore {
     }
 }
 
+/// Size of the largest settings file that is looked into.
+const MAX_SETTINGS: u64 = 1 << 20;
+
 /// URL of the store that this process uses instead of the database in the data folder.
 static CHOSEN: OnceLock<String> = OnceLock::new();
 
@@ -151,8 +154,11 @@ fn set_store(options: Option<&SettingsOptions>) -> Result<Option<String>, Proble
     let file = given.config.clone().unwrap_or_else(|| folders.user_file());
     let profile = given.profile.as_deref().map(|name| folders.profile_file(name));
     let mentions = |file: PathBuf| {
-        let text = std::fs::read_to_string(file).unwrap_or_default();
-        text.lines().any(|line| line.trim_start().starts_with("store"))
+        // A pipe can be read only once, by the settings.
+        let text = windlass_sandbox::read_regular(&file, MAX_SETTINGS).unwrap_or_default();
+        String::from_utf8_lossy(&text)
+            .lines()
+            .any(|line| line.trim_start().starts_with("store"))
     };
     let is_set = environment::var("WINDLASS_STORE").is_some()
         || given

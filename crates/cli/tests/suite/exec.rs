@@ -103,7 +103,7 @@ fn text_output_is_the_answer() {
             .assert_says("I will look.")
             .assert_says("● bash echo seen")
             .assert_says("│ seen");
-        output.assert_says("2 model calls · 1 tool calls");
+        output.assert_says("2 model calls · 1 tool call ·");
         assert_eq!(output.stdout, "It says seen\n", "{wire}");
         sim.assert_valid();
     }

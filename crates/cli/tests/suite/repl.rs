@@ -235,7 +235,7 @@ fn an_interrupt_stops_the_turn_only() {
     let mut running = workspace.run(&[]).open_stdin().start();
     running.say("hi\n");
     running.wait_for_stdout("fine\n");
-    running.wait_for_stderr("model calls");
+    running.wait_for_stderr("model call");
     running.interrupt();
     running.output().assert_code(130);
 }

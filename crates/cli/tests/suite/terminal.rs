@@ -66,7 +66,7 @@ fn a_restarted_reply_is_shown_once() {
     // The notice about the retry is between the two halves.
     let told: String = text
         .lines()
-        .filter(|line| !line.contains("warning:") && !line.contains("model calls"))
+        .filter(|line| !line.contains("warning:") && !line.contains("model call"))
         .collect();
     assert_eq!(told.matches("Hello").count(), 1, "{text}");
     assert!(!text.contains("the reply restarts"), "{text}");
