@@ -297,9 +297,12 @@ mod tests {
             "conformance",
             "test",
             "browser",
+            "postgres",
             "portable",
             "sdk",
             "mcp-serve",
+            "mcp-client",
+            "voice",
             "docs",
         ];
         assert_eq!(chosen(&[]).expect("no options"), all);

@@ -47,7 +47,7 @@ impl Address {
         if config.get_hosts().is_empty() {
             return Err(bad("it names no host".to_owned()));
         }
-        if config.get_user().is_none() {
+        if config.get_user().is_none_or(str::is_empty) {
             return Err(bad("it names no user".to_owned()));
         }
         let mode = options.mode.as_deref().unwrap_or("prefer");

@@ -310,7 +310,7 @@ mod tests {
         let mut hits: Vec<Hit> = (0..10)
             .map(|number| hit(&format!("common{number}"), 10, &[0]))
             .collect();
-        hits.push(hit("long", 100, &[1]));
+        hits.push(hit("long", 15, &[1]));
         hits.push(hit("short", 5, &[1]));
         let order: Vec<String> = ranked(hits, 100, 1000)
             .into_iter()

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -16,6 +18,9 @@ use crate::repo::Root;
 
 /// Number of failed tests that are run again.
 const AT_MOST: usize = 5;
+
+/// Time for the rest of the output after cargo has ended.
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
 
 /// Runs all tests. Returns those that passed only when they ran alone.
 pub(crate) fn test(root: &Root) -> Result<Vec<String>> {
@@ -91,25 +96,39 @@ fn run(command: &mut Command) -> Result<Ran> {
         .stderr(Stdio::piped())
         .spawn()
         .context("cannot start cargo")?;
-    let errors = child.stderr.take().map(|pipe| thread::spawn(move || shown(pipe)));
-    let mut text = child.stdout.take().map(shown).unwrap_or_default();
-    if let Some(Ok(errors)) = errors.map(thread::JoinHandle::join) {
-        text.push_str(&errors);
+    let text = Arc::new(Mutex::new(String::new()));
+    let (ended, ends) = mpsc::channel();
+    let pipes: [Option<Box<dyn Read + Send>>; 2] = [
+        child.stdout.take().map(|pipe| Box::new(pipe) as _),
+        child.stderr.take().map(|pipe| Box::new(pipe) as _),
+    ];
+    for pipe in pipes.into_iter().flatten() {
+        let (text, ended) = (Arc::clone(&text), ended.clone());
+        thread::spawn(move || {
+            show(pipe, &text);
+            let _ = ended.send(());
+        });
     }
     let succeeded = child.wait().context("cannot wait for cargo")?.success();
+    // A process that a test left behind keeps the pipes open; nobody waits for it.
+    for _ in 0..2 {
+        if ends.recv_timeout(LEFT_BEHIND).is_err() {
+            break;
+        }
+    }
+    let text = text.lock().unwrap_or_else(PoisonError::into_inner).clone();
     Ok(Ran { succeeded, text })
 }
 
-fn shown(pipe: impl Read) -> String {
-    let mut text = String::new();
+fn show(pipe: impl Read, text: &Mutex<String>) {
     for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         // Nobody may be reading any more; the tests go on.
         let _ = writeln!(std::io::stdout(), "{line}");
+        let mut text = text.lock().unwrap_or_else(PoisonError::into_inner);
         text.push_str(&line);
         text.push('\n');
     }
-    text
 }
 
 #[cfg(test)]
