@@ -140,6 +140,9 @@ impl Outside {
             let process = Command::new("sleep")
                 .arg0("windlass-test-outside")
                 .arg("180")
+                .stdin(Stdio::null())
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
                 .spawn();
             Self {
                 process: process.expect("a process"),
