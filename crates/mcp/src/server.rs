@@ -310,9 +310,12 @@ impl McpServer {
             if state.round != round || matches!(state.phase, Phase::Failed(_)) {
                 return;
             }
-            state.last_error = Some(error.to_string());
-            let text = format!("MCP server {}: {error}", self.config.name);
-            state.notices.push(content::line(&text, 500));
+            // A server that is started again and fails in the same way is no news.
+            let before = state.last_error.replace(error.to_string());
+            if before != state.last_error {
+                let text = format!("MCP server {}: {error}", self.config.name);
+                state.notices.push(content::line(&text, 500));
+            }
             state.phase = Phase::Failed(error);
             state.connection.take()
         };

@@ -4,6 +4,8 @@ use std::io::{BufRead, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use crate::output::Style;
 use crate::signals::Signals;
 use windlass_api::Part;
@@ -116,18 +118,20 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
             .read_to_end(&mut bytes);
         let _ = sender.send(read.map(|_| bytes));
     });
-    tokio::pin!(receiver);
+    // Listens before anything is shown: a signal that came earlier would be lost.
+    let mut interrupts = signal(SignalKind::interrupt())
+        .map_err(|error| Problem::usage(format!("signals cannot be handled: {error}")))?;
+    let notice = async {
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        style.note("reading standard input until it ends (use `< /dev/null` if there is none)…");
+        std::future::pending::<()>().await;
+    };
     let result = tokio::select! {
-        result = &mut receiver => result,
-        () = tokio::time::sleep(Duration::from_secs(2)) => {
-            style.note("reading standard input until it ends (use `< /dev/null` if there is none)…");
-            tokio::select! {
-                result = &mut receiver => result,
-                _ = tokio::signal::ctrl_c() => {
-                    return Err(Problem::new(windlass_config::ProblemKind::Interrupted, "interrupted"));
-                }
-            }
+        result = receiver => result,
+        _ = interrupts.recv() => {
+            return Err(Problem::new(windlass_config::ProblemKind::Interrupted, "interrupted"));
         }
+        () = notice => return Err(Problem::usage("standard input cannot be read")),
     };
     let bytes = match result {
         Ok(Ok(bytes)) => bytes,

@@ -73,11 +73,14 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let write = Reply::call("write_file", json!({ "path": "a.txt", "content": "one\n" }));
-        let (sim, workspace) = with_replies(Protocol::Chat, [
-            write,
-            Reply::text("written"),
-            Reply::text("A file was written.").forever(),
-        ]);
+        let (sim, workspace) = with_replies(
+            Protocol::Chat,
+            [
+                write,
+                Reply::text("written"),
+                Reply::text("A file was written.").forever(),
+            ],
+        );
         let ran = workspace.run(&["exec", "-o", "json", "write a file"]).output();
         let session = ran.json()["session"].as_str().unwrap().to_owned();
         Self {
