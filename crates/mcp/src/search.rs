@@ -188,11 +188,7 @@ impl AnyTool for CallTool {
     }
 
     fn traits(&self) -> ToolTraits {
-        // Each call has the limit of its server.
-        ToolTraits {
-            timeout: Some(Duration::from_secs(86_400)),
-            ..ToolTraits::default()
-        }
+        limited_by_server()
     }
 
     fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError> {
@@ -212,6 +208,14 @@ impl AnyTool for CallTool {
         };
         let prepared = Arc::clone(&tool).prepare(&inner)?;
         Ok(prepared.on_behalf_of(&*tool))
+    }
+}
+
+/// Traits of a tool whose calls have the time limit of their server.
+fn limited_by_server() -> ToolTraits {
+    ToolTraits {
+        timeout: Some(Duration::from_secs(86_400)),
+        ..ToolTraits::default()
     }
 }
 
@@ -247,10 +251,7 @@ impl AnyTool for ResourceTool {
     }
 
     fn traits(&self) -> ToolTraits {
-        ToolTraits {
-            timeout: Some(Duration::from_secs(86_400)),
-            ..ToolTraits::default()
-        }
+        limited_by_server()
     }
 
     fn prepare(self: Arc<Self>, arguments: &str) -> Result<Prepared, ToolError> {

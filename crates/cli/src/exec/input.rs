@@ -1,5 +1,6 @@
 //! The prompt: from the arguments, from standard input, or from both.
 
+use std::convert::Infallible;
 use std::io::{BufRead, IsTerminal, Read};
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -124,14 +125,14 @@ async fn read_stdin(style: Style) -> Result<String, Problem> {
     let notice = async {
         tokio::time::sleep(Duration::from_secs(2)).await;
         style.note("reading standard input until it ends (use `< /dev/null` if there is none)…");
-        std::future::pending::<()>().await;
+        std::future::pending::<Infallible>().await
     };
     let result = tokio::select! {
         result = receiver => result,
         _ = interrupts.recv() => {
             return Err(Problem::new(windlass_config::ProblemKind::Interrupted, "interrupted"));
         }
-        () = notice => return Err(Problem::usage("standard input cannot be read")),
+        never = notice => match never {},
     };
     let bytes = match result {
         Ok(Ok(bytes)) => bytes,
