@@ -9,6 +9,7 @@ mod agents;
 mod args;
 mod asking;
 mod attach;
+mod audit;
 mod channel;
 mod code;
 mod connect;
@@ -162,13 +163,21 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Serve(options) => serve::serve(&options).await,
         Command::Attach(options) => attach::attach(&options).await,
         Command::Token { command } => serve::token(command).await,
+        Command::Audit { command } => audit::command(command).await,
         Command::Code { command } => code::command(command),
         Command::Db { command } => db::command(&command).await,
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
         Command::Skills { command } => skills::command(command),
         Command::Plugins { command } => plugins::command(command).await,
-        Command::Trust(options) => trust::command(&options),
+        Command::Trust(options) => {
+            let (exit, changed) = trust::command(&options)?;
+            if let Some((action, folder)) = changed {
+                let store = session_choice::store()?;
+                audit::note(&store, action, serde_json::json!({ "folder": folder })).await?;
+            }
+            Ok(exit)
+        }
         Command::Hooks { command } => hooks::command(command).await,
         // Handled before the runtime was created.
         Command::Sandbox(_) => Ok(Exit::Ok),
