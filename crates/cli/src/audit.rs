@@ -1,5 +1,6 @@
 //! DIST-7: `windlass audit`: lists, exports and checks the audit log.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -176,6 +177,16 @@ pub(crate) async fn prune(store: &Arc<dyn Store>, settings: &Settings) -> Result
         note(store, "audit_pruned", json!({ "rows": gone, "days": days })).await?;
     }
     Ok(gone)
+}
+
+/// Records a change of trust in a folder.
+pub(crate) async fn trusted(
+    (exit, changed): (Exit, Option<(&'static str, PathBuf)>),
+) -> Result<Exit, Problem> {
+    if let Some((action, folder)) = changed {
+        note(&store()?, action, json!({ "folder": folder })).await?;
+    }
+    Ok(exit)
 }
 
 /// Records something that the user of this machine does.

@@ -170,14 +170,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Tools { command } => tools::command(command).await,
         Command::Skills { command } => skills::command(command),
         Command::Plugins { command } => plugins::command(command).await,
-        Command::Trust(options) => {
-            let (exit, changed) = trust::command(&options)?;
-            if let Some((action, folder)) = changed {
-                let store = session_choice::store()?;
-                audit::note(&store, action, serde_json::json!({ "folder": folder })).await?;
-            }
-            Ok(exit)
-        }
+        Command::Trust(options) => audit::trusted(trust::command(&options)?).await,
         Command::Hooks { command } => hooks::command(command).await,
         // Handled before the runtime was created.
         Command::Sandbox(_) => Ok(Exit::Ok),

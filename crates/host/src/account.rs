@@ -82,7 +82,7 @@ pub fn auditor(store: &Arc<dyn Store>) -> Auditor {
         store: Arc::clone(store),
         clock: environment::clock(),
         server: windlass_store::owner(),
-        mask: |text| windlass_providers::mask_known_keys(text).unwrap_or_else(|| text.to_owned()),
+        mask: |text| windlass_providers::key::mask_known_keys(text).unwrap_or_else(|| text.to_owned()),
     })
 }
 

@@ -46,7 +46,7 @@ struct Http {
     store: Arc<dyn Store>,
     host: Arc<dyn McpHost>,
     stop: CancellationToken,
-    /// What each user's clients work with.
+    /// The desk of each user's clients.
     desks: Mutex<HashMap<UserName, Arc<Desk>>>,
     clients: HttpClients,
 }
@@ -150,7 +150,7 @@ impl Http {
         self.desks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// DIST-7: returns what the clients of a user work with: only sessions of that user.
+    /// DIST-7: returns the desk of a user's clients, which reaches only sessions of that user.
     fn desk(&self, user: &UserName) -> Arc<Desk> {
         let mut desks = self.desks();
         let desk = desks.entry(user.clone()).or_insert_with(|| {

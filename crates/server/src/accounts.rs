@@ -20,14 +20,14 @@ pub trait Accounts: Send + Sync {
     /// When it cannot be written.
     async fn record(&self, record: AuditRecord) -> Result<(), LogError>;
 
-    /// Returns what a user has left of today; `None` without limits.
+    /// Returns the rest of a user's day; `None` without limits.
     ///
     /// # Errors
     /// When the store cannot be read.
     async fn today(&self, user: &UserName) -> Result<Option<Today>, LogError>;
 }
 
-/// What a user has spent today, and the limits.
+/// Spending of a user today, and the limits.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Today {
     /// Cost in US dollars.
@@ -42,7 +42,7 @@ pub struct Today {
     pub turns: u64,
     /// Maximum number of requests of turns.
     pub max_turns: Option<u64>,
-    /// What is left, for people.
+    /// The rest of the day, for people.
     pub text: String,
 }
 

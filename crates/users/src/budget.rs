@@ -96,7 +96,7 @@ impl BudgetLeft {
     }
 }
 
-/// What is left of today, on one line.
+/// The rest of the day, on one line.
 impl fmt::Display for BudgetLeft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { limits, .. } = self;
@@ -115,7 +115,7 @@ impl fmt::Display for BudgetLeft {
     }
 }
 
-/// The limits of a user, and what counts against them.
+/// The limits of a user, and the parts that count against them.
 #[derive(Clone)]
 pub struct DailyBudget {
     /// Counts what was spent.

@@ -87,7 +87,7 @@ pub(crate) struct Me {
     user: UserName,
     /// Name of the credential.
     credential: String,
-    /// What is spent and left of today; absent without limits.
+    /// Spending and limits of today; absent without limits.
     today: Option<Today>,
 }
 

@@ -28,11 +28,10 @@ pub(super) async fn cost(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     let today = cx.inner.factory.budget_left(cx.info).await;
     let today = today.map(|left| format!("\nToday: {left}")).unwrap_or_default();
     if rows.is_empty() {
-        let none = match is_all {
-            true => "No costs yet.",
-            false => "No costs in this session yet. /cost --all covers all sessions.",
-        };
-        return Ok(Said::text(format!("{none}{today}")));
+        let more = if is_all { "" } else { " in this session" };
+        return Ok(Said::text(format!(
+            "No costs{more} yet. /cost --all covers all sessions.{today}"
+        )));
     }
     let mut names = Vec::new();
     for row in &rows {
