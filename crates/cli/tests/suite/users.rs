@@ -105,8 +105,9 @@ fn served(
 ) -> (SimServer, Workspace, HttpServer) {
     let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
     workspace.use_sim_with(&sim, Protocol::Anthropic, settings);
-    let run = workspace.run(&["serve", "--listen", "127.0.0.1:0"]);
-    let server = HttpServer::start(run.args(more));
+    let run = workspace.run(&["serve", "--listen", "127.0.0.1:0"]).args(more);
+    // The other tests of this suite do without.
+    let server = HttpServer::start(run.env("WINDLASS_MEMORY_ENABLED", "true"));
     (sim, workspace, server)
 }
 
@@ -240,6 +241,8 @@ fn another_users_session_does_not_exist() {
     let list = SseEvents::open(&server.addr, "/api/events", &[("Authorization", &bob.token)]);
     let later = ann.session();
     let seen = bob.session();
+    let renamed = bob.request("PATCH", &format!("/api/sessions/{seen}"), "{\"name\":\"seen\"}");
+    assert_eq!(renamed.status, 200, "{renamed:?}");
     list.wait_for("bob's session", |event| event.data["id"] == json!(seen));
     assert!(!list.so_far().iter().any(|event| event.data["id"] == json!(later)));
 

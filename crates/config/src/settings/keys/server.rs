@@ -134,45 +134,6 @@ pub(super) static SECTION: Section = Section {
             project_ok: false,
         },
         Key {
-            name: "server.users.<name>.max_cost_per_day",
-            kind: Kind::Number {
-                min: 0.0,
-                max: None,
-                default: None,
-                set: |s, p, v| user(s, p).cost_usd = Some(v),
-            },
-            help: "Maximum cost per day of this user; `local` is the user who runs the server.",
-            effect: "Used instead of `server.max_cost_per_day`.",
-            example: "50.0",
-            project_ok: false,
-        },
-        Key {
-            name: "server.users.<name>.max_tokens_per_day",
-            kind: Kind::Integer {
-                min: 0,
-                max: None,
-                default: None,
-                set: |s, p, v| user(s, p).tokens = Some(v),
-            },
-            help: "Maximum number of tokens per day of this user.",
-            effect: "Used instead of `server.max_tokens_per_day`.",
-            example: "20000000",
-            project_ok: false,
-        },
-        Key {
-            name: "server.users.<name>.max_turns_per_day",
-            kind: Kind::Integer {
-                min: 0,
-                max: None,
-                default: None,
-                set: |s, p, v| user(s, p).turns = Some(v),
-            },
-            help: "Maximum number of requests per day that turns of this user make.",
-            effect: "Used instead of `server.max_turns_per_day`.",
-            example: "5000",
-            project_ok: false,
-        },
-        Key {
             name: "server.time_zone",
             kind: Kind::Text {
                 rule: TextRule::Name,
@@ -219,12 +180,51 @@ pub(super) static SECTION: Section = Section {
             example: "true",
             project_ok: false,
         },
+        Key {
+            name: "server.users.<name>.max_cost_per_day",
+            kind: Kind::Number {
+                min: 0.0,
+                max: None,
+                default: None,
+                set: |s, p, v| user(s, p).cost_usd = Some(v),
+            },
+            help: "Maximum cost per day of this user; `local` is the user who runs the server.",
+            effect: "Used instead of `server.max_cost_per_day`.",
+            example: "50.0",
+            project_ok: false,
+        },
+        Key {
+            name: "server.users.<name>.max_tokens_per_day",
+            kind: Kind::Integer {
+                min: 0,
+                max: None,
+                default: None,
+                set: |s, p, v| user(s, p).tokens = Some(v),
+            },
+            help: "Maximum number of tokens per day of this user.",
+            effect: "Used instead of `server.max_tokens_per_day`.",
+            example: "20000000",
+            project_ok: false,
+        },
+        Key {
+            name: "server.users.<name>.max_turns_per_day",
+            kind: Kind::Integer {
+                min: 0,
+                max: None,
+                default: None,
+                set: |s, p, v| user(s, p).turns = Some(v),
+            },
+            help: "Maximum number of requests per day that turns of this user make.",
+            effect: "Used instead of `server.max_turns_per_day`.",
+            example: "5000",
+            project_ok: false,
+        },
     ],
 };
 
 /// Returns the limits of the user that a key names.
 fn user<'a>(settings: &'a mut Settings, path: &[String]) -> &'a mut DailyLimits {
-    let name = path.first().cloned().unwrap_or_default();
+    let name = path.get(2).cloned().unwrap_or_default();
     settings
         .agent
         .session
