@@ -340,6 +340,8 @@ fn keys_memory_and_grants_are_the_users() {
         .unwrap()
         .iter()
         .map(|row| row["action"].as_str().unwrap())
+        // Reading them is recorded too.
+        .filter(|action| *action != "admin_read")
         .collect();
     assert_eq!(
         actions,
