@@ -357,8 +357,8 @@ fn keys_memory_and_grants_are_the_users() {
     assert_eq!(rows["rows"][1]["detail"]["answer"], "always");
     assert_eq!(rows["rows"][1]["credential"], "ann");
     assert_eq!(rows["rows"][4]["detail"]["exit_code"], 0);
-    let of_ann = rows["rows"].as_array().unwrap().iter().take(actions.len());
-    assert!(of_ann.clone().all(|row| row["user"] == "ann"), "{rows}");
+    let mut of_ann = rows["rows"].as_array().unwrap().iter().take(actions.len());
+    assert!(of_ann.all(|row| row["user"] == "ann"), "{rows}");
     let verified = workspace.run(&["audit", "verify"]).output();
     assert_eq!(verified.code, Some(0), "{verified:?}");
     let head = verified
