@@ -3,8 +3,10 @@
 //! A question is searched by its words: any of them may occur, and rare ones count more. Words that carry no
 //! meaning on their own are left out, unless nothing else remains.
 
+mod related;
 mod stem;
 
+pub use self::related::related;
 pub use self::stem::stem;
 
 /// Maximum number of different words of a question that are searched.

@@ -100,7 +100,7 @@ impl MemoryIndex for SqliteStore {
             .await
     }
 
-    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<UnitVector>, LogError> {
+    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, LogError> {
         let (model, ids) = (model.to_owned(), ids.to_vec());
         self.readers
             .run(move |connection| vectors::get(connection, &model, &ids))
