@@ -216,20 +216,6 @@ pub struct UnitVector {
     pub vector: Vec<u8>,
 }
 
-impl UnitVector {
-    /// Returns the components; none if the bytes are damaged.
-    pub fn components(&self) -> Vec<f32> {
-        let Some((scale, bytes)) = self.vector.split_first_chunk::<4>() else {
-            return Vec::new();
-        };
-        let scale = f32::from_le_bytes(*scale);
-        bytes
-            .iter()
-            .map(|byte| f32::from(byte.cast_signed()) * scale)
-            .collect()
-    }
-}
-
 /// A search that failed or found nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryMiss {

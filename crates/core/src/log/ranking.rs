@@ -9,60 +9,48 @@ const NEXT: f64 = 0.25;
 /// Matches of a session that are shown while there are others to show.
 const SHOWN: usize = 3;
 
-/// Orders sessions by their matches. A session scores its best match, a quarter of the next one, and so on: several
-/// matches help, and many weak ones do not outweigh a good one.
+/// Orders sessions by their matches, which come with the best first. A session scores its best match, a quarter of the
+/// next one, and so on: several matches help, and many weak ones do not outweigh a good one.
 pub fn rank_sessions<K: Clone + Eq + Hash>(matches: impl IntoIterator<Item = (K, f64)>) -> Vec<(K, f64)> {
     let mut places: HashMap<K, usize> = HashMap::new();
-    let mut sessions: Vec<(K, Vec<f64>)> = Vec::new();
+    let mut sessions: Vec<(K, f64, f64)> = Vec::new();
     for (session, score) in matches {
         let place = *places.entry(session.clone()).or_insert(sessions.len());
         match sessions.get_mut(place) {
-            Some((_, scores)) => scores.push(score),
-            None => sessions.push((session, vec![score])),
+            Some((_, sum, share)) => {
+                *sum += score * *share;
+                *share *= NEXT;
+            }
+            None => sessions.push((session, score, NEXT)),
         }
     }
-    let sum = |mut scores: Vec<f64>| {
-        scores.sort_by(|a, b| b.total_cmp(a));
-        let shares = std::iter::successors(Some(1.0), |share| Some(share * NEXT));
-        scores
-            .iter()
-            .zip(shares)
-            .map(|(score, share)| score * share)
-            .sum()
-    };
-    let mut ranked: Vec<(K, f64)> = sessions
-        .into_iter()
-        .map(|(session, scores)| (session, sum(scores)))
-        .collect();
     // Equal sessions keep the order of their first matches.
-    ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
-    ranked
+    sessions.sort_by(|a, b| b.1.total_cmp(&a.1));
+    sessions
+        .into_iter()
+        .map(|(session, sum, _)| (session, sum))
+        .collect()
 }
 
 /// Returns at most `limit` matches, grouped by their sessions, the best session first. `of` returns session and score
 /// of a match; matches come with the best first.
 pub fn by_session<T, K: Clone + Eq + Hash>(
-    matches: Vec<T>,
+    mut matches: Vec<T>,
     limit: usize,
     of: impl Fn(&T) -> (K, f64),
 ) -> Vec<T> {
-    let ranked = rank_sessions(matches.iter().map(&of));
-    let order: HashMap<K, usize> = ranked.into_iter().map(|(session, _)| session).zip(0..).collect();
     let shown = if matches.len() <= limit { limit } else { SHOWN };
-    let mut counts: HashMap<K, usize> = HashMap::new();
-    let mut kept: Vec<(usize, T)> = Vec::new();
-    for found in matches {
-        let (session, _) = of(&found);
-        let place = order.get(&session).copied().unwrap_or_default();
-        let count = counts.entry(session).or_default();
-        *count += 1;
-        if *count <= shown {
-            kept.push((place, found));
-        }
-    }
-    kept.sort_by_key(|(place, _)| *place);
-    kept.truncate(limit);
-    kept.into_iter().map(|(_, found)| found).collect()
+    let ranked = rank_sessions(matches.iter().map(&of)).into_iter();
+    let order: HashMap<K, usize> = ranked.map(|(session, _)| session).zip(0..).collect();
+    let place = |found: &T| order.get(&of(found).0).copied().unwrap_or_default();
+    let mut counts = vec![0; order.len()];
+    matches.sort_by_key(&place);
+    matches.retain(|found| {
+        let count = counts.get_mut(place(found));
+        count.is_some_and(|count| std::mem::replace(count, *count + 1) < shown)
+    });
+    matches.truncate(limit);
+    matches
 }
 
 #[cfg(test)]

@@ -96,7 +96,7 @@ impl Near {
              WHERE memory_unit.id = $1 ON CONFLICT (unit) DO UPDATE SET model = excluded.model, embedding = excluded.embedding"
         );
         for vector in vectors {
-            let written = written(&vector.components());
+            let written = written(&components(&vector.vector));
             run(client, &sql, &[&signed(vector.unit), &model, &written]).await?;
         }
         Ok(())
@@ -135,6 +135,18 @@ async fn is_usable(client: &Object) -> bool {
 pub(super) async fn is_there(client: &impl GenericClient) -> Result<bool, Fault> {
     let found = row(client, "SELECT to_regclass('memory_near') IS NOT NULL", &[]).await?;
     Ok(found.is_some_and(|row| row.get(0)))
+}
+
+/// Returns the components of a stored vector; none if its bytes are damaged.
+fn components(stored: &[u8]) -> Vec<f32> {
+    let Some((scale, bytes)) = stored.split_first_chunk::<4>() else {
+        return Vec::new();
+    };
+    let scale = f32::from_le_bytes(*scale);
+    bytes
+        .iter()
+        .map(|byte| f32::from(byte.cast_signed()) * scale)
+        .collect()
 }
 
 /// Writes a vector as the extension reads it.
