@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         windlass_sandbox::enter(arguments);
     }
     windlass_sandbox::protect_process();
-    let cli = Cli::parse();
+    let cli = Cli::try_parse().unwrap_or_else(|error| wrong_arguments(&error));
     // This command needs no runtime: the sandboxed process takes over this thread.
     if let Some(Command::Sandbox(options)) = &cli.command {
         return sandbox::sandbox(options).map_or_else(|problem| fail(&problem), ExitCode::from);
@@ -91,6 +91,16 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(problem) => fail(&problem),
     }
+}
+
+/// Reports wrong arguments, which an error repeats, without anything that affects a terminal.
+fn wrong_arguments(error: &clap::Error) -> ! {
+    let text = error.to_string();
+    if terminal::plain(&text) == text {
+        error.exit();
+    }
+    tell!("{}", terminal::plain(&text).trim_end());
+    std::process::exit(error.exit_code())
 }
 
 fn fail(problem: &Problem) -> ExitCode {
