@@ -52,7 +52,7 @@ mod wide_folder;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use crate::args::{Cli, Command, ConfigCommand, McpCommand, PermissionsCommand, SettingsOptions, SimCommand};
 use crate::exit::Exit;
@@ -71,7 +71,7 @@ fn main() -> ExitCode {
         windlass_sandbox::enter(arguments);
     }
     windlass_sandbox::protect_process();
-    let cli = Cli::try_parse().unwrap_or_else(|error| wrong_arguments(&error));
+    let cli = Cli::of_process().unwrap_or_else(|error| wrong_arguments(&error));
     // This command needs no runtime: the sandboxed process takes over this thread.
     if let Some(Command::Sandbox(options)) = &cli.command {
         return sandbox::sandbox(options).map_or_else(|problem| fail(&problem), ExitCode::from);
@@ -128,7 +128,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
 
 async fn command_line(command: Command) -> Result<Exit, Problem> {
     match command {
-        Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
+        Command::Exec(command) => exec::exec(&command.prompt, &command.options).await,
         Command::Acp(options) => acp::acp(&options).await,
         Command::Mcp { command } => match command {
             McpCommand::Serve(options) => mcp_serve::serve(&options).await,

@@ -92,8 +92,9 @@ impl SandboxAccess {
             .any(|allowed| Path::new("/tmp").starts_with(allowed));
         let temp = (!is_shared && security.allowed_paths.iter().any(|text| is_temp(&text)))
             .then(|| folders.cache.join("tmp"));
-        let given = security.config_file.iter().cloned();
-        let own = own_files(&folders, given).into_iter();
+        let own = own_links(&folders)
+            .into_iter()
+            .chain(security.config_file.clone());
         denied.extend(own.filter_map(|file| file.canonicalize().ok()));
         for own in [folders.config, folders.data, folders.state] {
             // The sandbox would occupy its path until we exit, and we could not create it ourselves
@@ -246,9 +247,9 @@ fn below_variable<'a>(text: &'a str, variable: &str) -> Option<&'a str> {
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
 }
 
-/// Returns our own files that are read or written by name. Each may be a link to a place outside our folders, whose
-/// target needs the same protection.
-fn own_files(folders: &Folders, given: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+/// Returns those of our own files, read or written by name, that are links: the target may be outside our folders and
+/// needs the same protection.
+fn own_links(folders: &Folders) -> Vec<PathBuf> {
     let fixed = [
         folders.user_file(),
         folders.user_tools(),
@@ -262,14 +263,9 @@ fn own_files(folders: &Folders, given: impl Iterator<Item = PathBuf>) -> Vec<Pat
     // Instructions and commands of the user, which may be links one by one.
     for folder in [&folders.config, &folders.user_commands()] {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        files.extend(
-            entries
-                .take(MAX_OWN)
-                .map(|entry| entry.path())
-                .filter(|path| path.is_symlink()),
-        );
+        files.extend(entries.take(MAX_OWN).map(|entry| entry.path()));
     }
-    files.extend(given);
+    files.retain(|path| path.is_symlink());
     files
 }
 

@@ -56,9 +56,9 @@ const RUNS_SETTINGS: &str = "the settings of this repository name programs that 
 /// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
-/// Runs a command with bash and returns stdout and stderr as one text. Each call is a new shell in the working
-/// directory; there is no stdin and no terminal. Long output loses its middle. Prefer the file and search tools to
-/// cat, sed, find and grep.
+/// Runs a bash command; returns stdout and stderr as one text. Each call is a new shell in the working directory,
+/// without stdin and terminal. Long output loses its middle. Prefer the file and search tools to cat, sed, find and
+/// grep.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashInput {
@@ -79,7 +79,7 @@ pub(crate) struct BashInput {
     /// It writes, although it looks like a read.
     #[serde(default, deserialize_with = "null_is_default")]
     write: bool,
-    /// Returns at once and leaves it running; bash_job reads and ends it.
+    /// Returns at once; bash_job reads and ends it.
     #[serde(default, deserialize_with = "null_is_default")]
     background: bool,
     #[serde(skip)]

@@ -17,6 +17,7 @@ use windlass_core::log::{
 };
 
 use super::SqliteStore;
+use super::connection::at_once;
 use super::failure::told;
 use super::lease::signed;
 
@@ -185,6 +186,7 @@ impl SqliteStore {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
+        let query = move |connection: &Connection| at_once(connection, query);
         match self.writer.try_read(has_few) {
             Ok(Ok(true)) => self.read_little(query).await,
             _ => self.readers.run(query).await,
