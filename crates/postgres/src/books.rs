@@ -74,6 +74,7 @@ pub(super) async fn spent(
             output: number(row, 3),
             cache_read: number(row, 4),
             cache_write: number(row, 5),
+            ..Usage::default()
         },
         cost_usd: row.get(6),
     };
