@@ -35,14 +35,17 @@ use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SES
 pub(crate) use self::kept::{
     AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
     ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
+    UserChoice,
 };
 pub(crate) use self::lab::{LabCommand, LabContextOptions, LabMemoryOptions, LabSummarizer};
 pub(crate) use self::mcp::{McpCommand, McpServeOptions};
 use self::mcp_client::MCP_HELP;
 pub(crate) use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
 pub(crate) use self::memory::{MEMORY_HELP, MemoryCommand};
-use self::serve::{ATTACH_HELP, SERVE_HELP, TOKEN_HELP};
-pub(crate) use self::serve::{AttachOptions, ServeOptions, TokenCommand, TokenScope};
+use self::serve::{ATTACH_HELP, AUDIT_HELP, SERVE_HELP, TOKEN_HELP};
+pub(crate) use self::serve::{
+    AttachOptions, AuditCommand, AuditOptions, ServeOptions, TokenCommand, TokenScope,
+};
 pub(crate) use self::skills::{PluginsCommand, SkillsCommand};
 use crate::exit::EXIT_CODES;
 use windlass_config::environment::Given;
@@ -225,6 +228,12 @@ pub(crate) enum Command {
     Token {
         #[command(subcommand)]
         command: TokenCommand,
+    },
+    /// Show and check the audit log: approvals, effects, sign-ins
+    #[command(after_help = AUDIT_HELP)]
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
     },
     /// Maintain the session database
     #[command(after_help = DB_HELP)]

@@ -9,6 +9,7 @@ mod agents;
 mod args;
 mod asking;
 mod attach;
+mod audit;
 mod channel;
 mod code;
 mod connect;
@@ -172,13 +173,14 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Serve(options) => serve::serve(&options).await,
         Command::Attach(options) => attach::attach(&options).await,
         Command::Token { command } => serve::token(command).await,
+        Command::Audit { command } => audit::command(command).await,
         Command::Code { command } => code::command(command),
         Command::Db { command } => db::command(&command).await,
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
         Command::Skills { command } => skills::command(command),
         Command::Plugins { command } => plugins::command(command).await,
-        Command::Trust(options) => trust::command(&options),
+        Command::Trust(options) => audit::trusted(trust::command(&options)?).await,
         Command::Hooks { command } => hooks::command(command).await,
         // Handled before the runtime was created.
         Command::Sandbox(_) => Ok(Exit::Ok),

@@ -13,6 +13,7 @@ mod suite {
     #[allow(dead_code)]
     mod support;
     mod turn;
+    mod users;
 
     #[path = "../postgres/copies.rs"]
     mod copies;

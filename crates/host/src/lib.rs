@@ -3,6 +3,7 @@
 //! The service runs sessions and is handed this crate's implementation of its ports; the binary chooses the
 //! folder and the settings. Nothing here reads arguments, prints, or knows a front end.
 
+pub mod account;
 mod agent_copies;
 mod agent_role;
 pub mod agent_types;

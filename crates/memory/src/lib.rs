@@ -32,6 +32,8 @@ pub use self::embed::{
 };
 pub use self::fragment::{Injection, date};
 pub use self::lesson::lesson;
-pub use self::search::{Hit, Memory, MemoryLimits, Scopes, SearchOutcome, VectorCache};
+pub use self::search::{
+    Hit, Memory, MemoryLimits, Scopes, SearchOutcome, VectorCache, is_user_scope, user_scope,
+};
 pub use self::secret::is_secret;
 pub use self::tools::{MemoryAccess, SaveError, memory_tools};

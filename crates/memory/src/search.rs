@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::id::SessionId;
-use windlass_core::log::{LogError, MemoryKind, MemoryMiss, MemoryQuery, MemoryUnit, Store};
+use windlass_core::log::{LogError, MemoryKind, MemoryMiss, MemoryQuery, MemoryUnit, Store, UserName};
 use windlass_core::words::words;
 
 use crate::analysis::{ENTITY, Term, terms};
@@ -47,13 +47,23 @@ pub struct Scopes(Vec<String>);
 impl Scopes {
     /// The scopes of a project in a folder.
     pub fn of(project: &str) -> Self {
-        Self(vec![project.to_owned(), String::new()])
+        Self(vec![project.to_owned(), user_scope(project)])
     }
 
     /// The names of the scopes.
     pub fn names(&self) -> &[String] {
         &self.0
     }
+}
+
+/// Returns the scope of all projects of the user whose project this is.
+pub fn user_scope(project: &str) -> String {
+    UserName::split(project).0.scoped("")
+}
+
+/// Returns true if a scope is that of all projects of a user.
+pub fn is_user_scope(scope: &str) -> bool {
+    UserName::split(scope).1.is_empty()
 }
 
 /// Limits of recall.

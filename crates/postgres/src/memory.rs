@@ -13,7 +13,7 @@ use tokio_postgres::Row;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
     LogError, MemoryChange, MemoryIndex, MemoryKind, MemoryLedger, MemoryMiss, MemoryPostings, MemoryQuery,
-    MemorySource, MemoryStats, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread, WordPostings,
+    MemorySource, MemoryStats, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread, UserName, WordPostings,
 };
 
 pub(super) use self::forget::of_session;
@@ -48,9 +48,9 @@ impl MemoryUnits for PostgresStore {
             .await
     }
 
-    async fn unread(&self, place: &str) -> Result<Vec<Unread>, LogError> {
-        let place = clean(place);
-        self.read(async move |client| unread(client, &place).await).await
+    async fn unread(&self, scope: &str) -> Result<Vec<Unread>, LogError> {
+        let scope = clean(scope);
+        self.read(async move |client| unread(client, &scope).await).await
     }
 
     async fn units(&self, ids: &[u64]) -> Result<Vec<MemoryUnit>, LogError> {
@@ -350,14 +350,15 @@ async fn insert(
     run(client, sql, &[&scope, &length]).await.map(drop)
 }
 
-async fn unread(client: &impl GenericClient, place: &str) -> Result<Vec<Unread>, Fault> {
+async fn unread(client: &impl GenericClient, scope: &str) -> Result<Vec<Unread>, Fault> {
     let sql = "SELECT session.id, coalesce(source.read_to, 0), session.last_seq FROM session \
         LEFT JOIN (SELECT memory_source.session, max(memory_source.read_to) AS read_to FROM memory_source \
-        JOIN memory_scope ON memory_scope.id = memory_source.scope WHERE memory_scope.place = $1 GROUP BY 1) \
+        JOIN memory_scope ON memory_scope.id = memory_source.scope WHERE memory_scope.place = $3 GROUP BY 1) \
         AS source ON source.session = session.id \
-        WHERE session.place = $1 AND session.parent IS NULL AND session.last_seq > coalesce(source.read_to, 0) \
+        WHERE session.place = $1 AND session.user_name = $2 AND session.parent IS NULL AND session.last_seq > coalesce(source.read_to, 0) \
         ORDER BY session.created_at, session.id LIMIT 1000";
-    let found = rows(client, sql, &[&place]).await?;
+    let (user, place) = UserName::split(scope);
+    let found = rows(client, sql, &[&place, &user.as_str(), &scope]).await?;
     let unread = |row: &Row| Unread {
         session: session(row, 0),
         after: number(row, 1),

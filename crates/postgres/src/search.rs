@@ -8,7 +8,7 @@ use deadpool_postgres::GenericClient;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use windlass_core::id::SessionId;
-use windlass_core::log::{Found, by_session};
+use windlass_core::log::{Found, UserName, by_session};
 use windlass_core::words::{query_words, related, stem, words};
 
 use super::failure::Fault;
@@ -127,6 +127,7 @@ struct Hit {
 pub(super) async fn search(
     client: &impl GenericClient,
     question: &str,
+    user: Option<&UserName>,
     limit: usize,
 ) -> Result<Vec<Found>, Fault> {
     let Some(question) = Question::of(question) else {
@@ -142,11 +143,17 @@ pub(super) async fn search(
         ARRAY(SELECT lexeme FROM unnest(words) WHERE lexeme = ANY($2) OR starts_with(lexeme, $3) ORDER BY lexeme), \
         ARRAY(SELECT coalesce(array_length(positions, 1), 1)::bigint FROM unnest(words) \
         WHERE lexeme = ANY($2) OR starts_with(lexeme, $3) ORDER BY lexeme) \
-        FROM said WHERE words @@ $1::text::tsquery";
+        FROM said WHERE words @@ $1::text::tsquery AND ($4::text IS NULL OR EXISTS \
+        (SELECT 1 FROM session WHERE session.id = said.session AND session.user_name = $4))";
     let found = rows(
         client,
         sql,
-        &[&question.query(), &question.lexemes, &question.start],
+        &[
+            &question.query(),
+            &question.lexemes,
+            &question.start,
+            &user.map(UserName::as_str),
+        ],
     )
     .await?;
     let hits = found.iter().map(|row| {

@@ -12,6 +12,7 @@ use windlass_core::clock::Clock;
 use windlass_core::log::Store;
 
 use crate::access::ServerAccess;
+use crate::accounts::Accounts;
 use crate::carried::Carried;
 use crate::checks::Failures;
 use crate::coarse::Coarse;
@@ -39,6 +40,8 @@ pub struct ServerPorts {
     pub imports: Arc<dyn SessionImports>,
     /// Returns the metrics of the sessions, in the text format of Prometheus.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The audit log, and the limits of users.
+    pub accounts: Arc<dyn Accounts>,
     /// Web push.
     pub push: PushPorts,
     /// Shows a warning to whoever runs the server.

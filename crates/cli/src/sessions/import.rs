@@ -125,6 +125,7 @@ pub(crate) async fn keep(store: &dyn Store, imported: &Imported, here: &Path) ->
         label: imported.label.clone(),
         place: place.map_or_else(|| here.display().to_string(), str::to_owned),
         time: imported.created_at.unwrap_or_default(),
+        ..NewSession::default()
     };
     let opened = store
         .create(new, &windlass_store::owner())

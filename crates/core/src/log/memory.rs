@@ -1,7 +1,7 @@
 //! Ports of memory: units of what was said, the words they contain, their vectors, and searches that found nothing.
 //!
-//! A unit belongs to one scope: a project, named by its folder, or the user, with an empty name. Every search names
-//! its scopes, and the words of a scope are kept apart from those of all others.
+//! A unit belongs to one scope: a project, named by its folder, or the user, with an empty name; both are written as
+//! [`UserName::scoped`](super::UserName::scoped) writes names. Every search names its scopes, and the words of a scope are kept apart from those of all others.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -150,11 +150,12 @@ pub trait MemoryUnits: Send + Sync {
         read_to: u64,
     ) -> Result<Vec<u64>, LogError>;
 
-    /// Returns sessions of a folder with entries that were not read, the oldest first. Sub-agents are not among them.
+    /// Returns sessions of a scope's user and folder with entries that were not read, the oldest first. Sub-agents are
+    /// not among them.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    async fn unread(&self, place: &str) -> Result<Vec<Unread>, LogError>;
+    async fn unread(&self, scope: &str) -> Result<Vec<Unread>, LogError>;
 
     /// Returns units by their numbers, in that order, without those that do not exist.
     ///

@@ -125,7 +125,10 @@ async fn forgotten_text_is_gone() {
     )
     .await;
     bed.store.sync().await.unwrap();
-    assert_eq!(bed.store.search("purple elephant", 5).await.unwrap().len(), 1);
+    assert_eq!(
+        bed.store.search("purple elephant", None, 5).await.unwrap().len(),
+        1
+    );
     let from = source("/project", Some("one"));
     let ids = bed
         .store
@@ -143,7 +146,13 @@ async fn forgotten_text_is_gone() {
     bed.store.keep_miss(miss).await.unwrap();
     assert_eq!(bed.store.misses(5).await.unwrap().len(), 1);
     assert_eq!(bed.store.forget_units(&ids).await.unwrap(), 1);
-    assert!(bed.store.search("purple elephant", 5).await.unwrap().is_empty());
+    assert!(
+        bed.store
+            .search("purple elephant", None, 5)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     assert!(bed.store.misses(5).await.unwrap().is_empty());
     let words = ["purple".to_owned()];
     let found = bed.store.postings("/project", &words, 10).await.unwrap();
