@@ -299,8 +299,8 @@ fn core_types() -> Vec<&'static str> {
         Message: [message() => (message_json())]
         Part: [part() => {"type": "text", "data": {"text": "hi"}}]
         Role: [Role::User => "user"]
-        Usage: [Usage { input: 1, output: 2, cache_read: 3, cache_write: 4 } =>
-            {"input": 1, "output": 2, "cache_read": 3, "cache_write": 4}]
+        Usage: [Usage { input: 1, output: 2, cache_read: 3, cache_write: 4, reasoning: 1, chunks: 0 } =>
+            {"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "reasoning": 1}]
         ProviderErrorKind: [ProviderErrorKind::Quota => "quota"]
         Category: [Category::Read => "read"]
     }

@@ -53,7 +53,7 @@ mod wide_folder;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use crate::args::{Cli, Command, ConfigCommand, McpCommand, PermissionsCommand, SettingsOptions, SimCommand};
 use crate::exit::Exit;
@@ -72,7 +72,7 @@ fn main() -> ExitCode {
         windlass_sandbox::enter(arguments);
     }
     windlass_sandbox::protect_process();
-    let cli = Cli::parse();
+    let cli = Cli::of_process().unwrap_or_else(|error| wrong_arguments(&error));
     // This command needs no runtime: the sandboxed process takes over this thread.
     if let Some(Command::Sandbox(options)) = &cli.command {
         return sandbox::sandbox(options).map_or_else(|problem| fail(&problem), ExitCode::from);
@@ -92,6 +92,16 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(problem) => fail(&problem),
     }
+}
+
+/// Reports wrong arguments, which an error repeats, without anything that affects a terminal.
+fn wrong_arguments(error: &clap::Error) -> ! {
+    let text = error.to_string();
+    if terminal::plain(&text) == text {
+        error.exit();
+    }
+    tell!("{}", terminal::plain(&text).trim_end());
+    std::process::exit(error.exit_code())
 }
 
 fn fail(problem: &Problem) -> ExitCode {
@@ -119,7 +129,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
 
 async fn command_line(command: Command) -> Result<Exit, Problem> {
     match command {
-        Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
+        Command::Exec(command) => exec::exec(&command.prompt, &command.options).await,
         Command::Acp(options) => acp::acp(&options).await,
         Command::Mcp { command } => match command {
             McpCommand::Serve(options) => mcp_serve::serve(&options).await,

@@ -1,6 +1,7 @@
 //! `windlass serve`: the HTTP server over the sessions of this user.
 
 mod files;
+mod imports;
 mod push;
 mod token;
 
@@ -19,6 +20,7 @@ use windlass_sandbox::process;
 use windlass_server::{Exposure, ExposureOptions, PushPorts, Server, ServerConfig, ServerPorts};
 
 use self::files::LocalFiles;
+use self::imports::LocalImports;
 use self::push::Subscriptions;
 pub(crate) use self::token::token;
 use crate::args::{ExecOptions, ServeOptions};
@@ -84,7 +86,7 @@ fn exposure(options: &ServeOptions, settings: &ServerSettings) -> Result<Exposur
 fn ports(
     backend: Arc<dyn Backend>,
     keeper: &SessionStore,
-    given: Given,
+    (given, cwd): (Given, &Path),
     watch: &Watch,
     settings: &Arc<Settings>,
 ) -> Result<ServerPorts, Problem> {
@@ -94,11 +96,17 @@ fn ports(
         observer.map(|observer| observer.metrics()).unwrap_or_default()
     };
     let file = PrivateFile::new(environment::folders()?.push_file());
+    let files = Arc::new(LocalFiles { given });
     Ok(ServerPorts {
         backend,
         store: Arc::clone(&keeper.store),
         clock: Arc::new(SystemClock::default()),
-        files: Arc::new(LocalFiles { given }),
+        imports: Arc::new(LocalImports {
+            store: Arc::clone(&keeper.store),
+            files: Arc::clone(&files),
+            here: cwd.display().to_string(),
+        }),
+        files,
         metrics: Arc::new(metrics),
         accounts: Arc::new(LocalAccounts::new(&keeper.store, settings)),
         push: PushPorts {
@@ -143,7 +151,13 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
     service.mark_orphans();
     let backend = Arc::new(service);
-    let ports = ports(Arc::clone(&backend) as _, &keeper, given, &lines.watch, &settings)?;
+    let ports = ports(
+        Arc::clone(&backend) as _,
+        &keeper,
+        (given, &cwd),
+        &lines.watch,
+        &settings,
+    )?;
     let config = ServerConfig {
         exposure: exposure.clone(),
         place: cwd.display().to_string(),

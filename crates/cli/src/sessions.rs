@@ -3,7 +3,7 @@
 mod cost;
 mod delete;
 mod export;
-mod import;
+pub(crate) mod import;
 mod list;
 mod show;
 

@@ -7,6 +7,7 @@
 mod suite {
     mod crash;
     mod memory;
+    mod memory_vectors;
     mod sessions;
     // Some of it is for tests that only the other suite has.
     #[allow(dead_code)]

@@ -17,6 +17,7 @@ mod goal;
 mod history;
 mod key;
 mod memory;
+mod ranking;
 pub mod recall;
 mod recover;
 mod running;
@@ -45,6 +46,7 @@ pub use self::memory::{
     MemorySource, MemoryStats, MemoryStore, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread,
     WordPostings,
 };
+pub use self::ranking::{by_session, rank_sessions};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::running::ended_commands;
 pub use self::session::{

@@ -149,7 +149,7 @@ fn fetch(settings: &Settings, spec: &SessionSpec) -> Option<FetchConfig> {
 /// Returns the tools and the state that they share with other parts.
 pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionTools, Problem> {
     let todos = TodoList::new();
-    let access = Arc::new(SandboxAccess::new(&settings.security, &spec.cwd)?);
+    let access = Arc::new(SandboxAccess::of(settings, &spec.cwd)?);
     let workspace = access.workspace()?;
     let folders = environment::folders()?;
     let config = ToolsConfig {

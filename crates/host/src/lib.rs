@@ -29,6 +29,7 @@ pub mod models;
 mod open_work;
 pub mod plugins;
 pub mod prompt;
+mod run_here;
 pub mod sandbox_access;
 mod sandbox_ahead;
 mod scheduled_jobs;

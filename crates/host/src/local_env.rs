@@ -276,12 +276,11 @@ impl LocalEnv {
 
     /// Returns the model. The sandbox is prepared while it answers, if there are commands to run.
     fn provider(&self, provider: &Arc<dyn Provider>) -> Arc<dyn Provider> {
-        if self.role.is_agent() && self.catalog.tools().get(BASH).is_none() {
-            return Arc::clone(provider);
-        }
+        let has_commands = !self.role.is_agent() || self.catalog.tools().get(BASH).is_some();
         Arc::new(SandboxAhead {
             provider: Arc::clone(provider),
-            sandbox: self.catalog.sandbox(),
+            sandbox: has_commands.then(|| self.catalog.sandbox()),
+            work: self.extensions.offer().ahead,
         })
     }
 

@@ -16,6 +16,7 @@ mod embed;
 mod entity;
 mod fragment;
 mod lesson;
+mod period;
 mod rank;
 mod search;
 mod secret;

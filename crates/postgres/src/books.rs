@@ -101,6 +101,7 @@ async fn grouped(
             output: number(row, 3),
             cache_read: number(row, 4),
             cache_write: number(row, 5),
+            ..Usage::default()
         },
         cost_usd: row.get(6),
     };

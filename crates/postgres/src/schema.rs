@@ -6,7 +6,7 @@ use windlass_core::log::LogError;
 use super::failure::Fault;
 
 /// Key of the advisory lock under which the tables are migrated: "WNDL".
-const LOCK: i64 = 0x574E_444C;
+pub(super) const LOCK: i64 = 0x574E_444C;
 
 /// Oldest supported version of the server.
 const MIN_SERVER: i64 = 130_000;

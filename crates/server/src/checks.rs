@@ -131,9 +131,21 @@ pub(crate) async fn inner(app: Shared, needs: Needs, request: Request, next: Nex
                     guest.is_welcome();
                 }
             }
-            next.run(Request::from_parts(head, body)).await
+            told(next.run(Request::from_parts(head, body)).await)
         }
         Err(problem) => problem.into_response(),
+    }
+}
+
+/// Turns the refusal of a path, which is a plain text, into a problem.
+fn told(response: Response) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_text = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    match response.status() {
+        StatusCode::BAD_REQUEST if is_text => {
+            Problem::field("path", "a part of the path is not UTF-8").into_response()
+        }
+        _ => response,
     }
 }
 

@@ -41,6 +41,10 @@ mod server;
 #[path = "../build/shake.rs"]
 #[allow(clippy::string_slice)]
 mod shake;
+#[cfg(test)]
+#[path = "../build/shorten.rs"]
+#[allow(clippy::indexing_slicing)]
+mod shorten;
 mod snapshot;
 #[cfg(test)]
 #[path = "../build/squeeze.rs"]
@@ -51,7 +55,7 @@ mod user_backend;
 
 pub use self::access::ServerAccess;
 pub use self::accounts::{Accounts, Today};
-pub use self::app::{Files, ServerPorts};
+pub use self::app::{Files, ImportRefusal, ImportedSession, ServerPorts, SessionImports, UploadedSession};
 pub use self::client::{Login, RemoteBackend};
 pub use self::credentials::{Credential, CredentialKind, Credentials, NewCredential, Scope};
 pub use self::exposure::{Exposure, ExposureError, ExposureOptions};

@@ -161,7 +161,9 @@ impl SessionLog for SqliteStore {
         let lease = self.writer.run(Durability::Process, work).await?;
         let id = session.clone();
         self.readers
-            .run(move |connection| opening::opened(connection, &id, lease))
+            .run(move |connection| {
+                connection::at_once(connection, |connection| opening::opened(connection, &id, lease))
+            })
             .await
     }
 

@@ -97,6 +97,16 @@ impl MemoryDesk {
         found.map(|found| found.hits).map_err(told)
     }
 
+    /// Returns the text for a search without results.
+    pub fn no_matches(&self) -> &'static str {
+        match self.memory.lacks_model() {
+            true => {
+                "No matches. Search goes by words; `windlass memory setup` installs a model that also finds texts by their meaning."
+            }
+            false => "No matches.",
+        }
+    }
+
     /// Returns a unit of the project or the user.
     ///
     /// # Errors

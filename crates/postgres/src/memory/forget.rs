@@ -4,6 +4,7 @@ use deadpool_postgres::{GenericClient, Object, Transaction};
 use windlass_core::id::SessionId;
 use windlass_core::log::UserName;
 
+use super::near;
 use crate::entries;
 use crate::failure::Fault;
 use crate::sql::{row, rows, run, session, signed};
@@ -54,7 +55,13 @@ pub(super) async fn forget(client: &Transaction<'_>, ids: &[u64]) -> Result<u64,
 
 /// Removes old versions of rows from the files.
 pub(super) async fn scrub(client: &Object) -> Result<(), Fault> {
-    Ok(client.batch_execute(&format!("VACUUM {SCRUBBED}")).await?)
+    let more = if near::is_there(client).await? {
+        ", memory_near"
+    } else {
+        ""
+    };
+    let sql = format!("VACUUM {SCRUBBED}, memory_vector{more}");
+    Ok(client.batch_execute(&sql).await?)
 }
 
 /// Removes what was said in a session that is deleted. Notes and lessons that came from it are the user's own, and

@@ -68,6 +68,12 @@ pub(crate) async fn all(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut asked = Asked::parse(query.as_deref().unwrap_or_default())?;
+    if asked.after.is_some() {
+        return Err(Problem::field(
+            "after",
+            "it follows the `session` that it belongs to",
+        ));
+    }
     if let [only] = asked.sessions.as_mut_slice() {
         // A browser that reconnects by itself repeats the address, and knows better in this header.
         only.after = last_event_id(&headers).or(only.after);

@@ -143,6 +143,7 @@ pub(crate) async fn begin(
             return Ok((StatusCode::OK, Json(Begun { session })));
         }
     }
+    check_names(&body.title, &body.name)?;
     let place = || match &body.place {
         None => Ok(app.config.place.clone()),
         Some(place) if place.is_empty() => Ok(app.config.place.clone()),
@@ -211,19 +212,22 @@ pub(crate) struct Rename {
     name: Option<String>,
 }
 
+fn check_names(title: &Option<String>, name: &Option<String>) -> Result<(), Problem> {
+    for (field, value) in [("title", title), ("name", name)] {
+        let is_wrong = |value: &String| value.trim().is_empty() || value.len() > 500;
+        if value.as_ref().is_some_and(is_wrong) {
+            return Err(Problem::field(field, "between 1 and 500 bytes"));
+        }
+    }
+    Ok(())
+}
+
 pub(crate) async fn rename(
     State(app): State<Shared>,
     Path(id): Path<SessionId>,
     Body(body): Body<Rename>,
 ) -> Result<Json<SessionRow>, Problem> {
-    for (field, value) in [("title", &body.title), ("name", &body.name)] {
-        if value
-            .as_ref()
-            .is_some_and(|value| value.trim().is_empty() || value.len() > 500)
-        {
-            return Err(Problem::field(field, "between 1 and 500 bytes"));
-        }
-    }
+    check_names(&body.title, &body.name)?;
     let label = Label {
         title: body.title,
         name: body.name,

@@ -178,6 +178,7 @@ fn grouped(
                     output: number(3)?,
                     cache_read: number(4)?,
                     cache_write: number(5)?,
+                    ..Usage::default()
                 },
                 cost_usd: row.get(6)?,
             })

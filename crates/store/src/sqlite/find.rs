@@ -4,9 +4,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{
-    Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals, UserName,
+    Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals, UserName, by_session,
 };
-use windlass_core::words::query_words;
+use windlass_core::words::{query_words, related, stem};
 
 use super::failure::told;
 use super::{lease, memory};
@@ -16,6 +16,9 @@ const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, 
     session.prompt_tokens + coalesce(descendants.prompt_tokens, 0), \
     session.completion_tokens + coalesce(descendants.completion_tokens, 0), context_tokens, \
     session.cost_usd + coalesce(descendants.cost_usd, 0), summary, last_seq, created_at, updated_at, user_name";
+
+/// Matches that are read for each one that is shown, so that sessions with several of them are recognized.
+const WIDER: usize = 5;
 
 const TABLES: &str = "session LEFT JOIN descendants ON descendants.session = session.id";
 
@@ -144,30 +147,36 @@ pub(super) fn search(
     let mut select = connection
         .prepare_cached(
             "SELECT said.session, coalesce(session.name, session.title, ''), said.seq, \
-             snippet(said, 0, '[', ']', '…', 16) FROM said JOIN session ON session.id = said.session \
+             snippet(said, 0, '[', ']', '…', 16), rank FROM said JOIN session ON session.id = said.session \
              WHERE said MATCH ?1 AND (?3 IS NULL OR session.user_name = ?3) ORDER BY rank LIMIT ?2",
         )
         .map_err(told)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let most = i64::try_from(limit.saturating_mul(WIDER)).unwrap_or(i64::MAX);
     let rows = select
-        .query_map(params![query, limit, user.map(UserName::as_str)], |row| {
-            Ok(Found {
+        .query_map(params![query, most, user.map(UserName::as_str)], |row| {
+            let found = Found {
                 session: SessionId::from(row.get::<_, String>(0)?),
                 title: row.get(1)?,
                 seq: row.get::<_, i64>(2)?.unsigned_abs(),
                 snippet: row.get(3)?,
-            })
+            };
+            // The smallest rank is the best.
+            Ok((found, -row.get::<_, f64>(4)?))
         })
         .map_err(told)?;
-    rows.map(|row| row.map_err(told)).collect()
+    let found = rows.collect::<Result<Vec<_>, _>>().map_err(told)?;
+    let found = by_session(found, limit, |(found, score)| (found.session.clone(), *score));
+    Ok(found.into_iter().map(|(found, _)| found).collect())
 }
 
-/// Quotes the words of a question so that search operators have no effect. Any of them may occur; the rank puts the
-/// rare ones first. The last word may be incomplete.
+/// Quotes the words of a question so that search operators have no effect. Any of them may occur, or one that belongs to
+/// it; the rank puts the rare ones first. The last word may be incomplete.
 fn quoted(question: &str) -> String {
     let words = query_words(question);
     let last = words.last().map(|word| format!("\"{word}\"*"));
-    let quoted = words.iter().map(|word| format!("\"{word}\""));
+    let others = words.iter().flat_map(|word| related(&stem(word)));
+    let all = words.iter().map(String::as_str).chain(others.copied());
+    let quoted = all.map(|word| format!("\"{word}\""));
     quoted.chain(last).collect::<Vec<_>>().join(" OR ")
 }
 

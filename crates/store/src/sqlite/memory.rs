@@ -17,6 +17,7 @@ use windlass_core::log::{
 };
 
 use super::SqliteStore;
+use super::connection::at_once;
 use super::failure::told;
 use super::lease::signed;
 
@@ -100,7 +101,7 @@ impl MemoryIndex for SqliteStore {
             .await
     }
 
-    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<UnitVector>, LogError> {
+    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, LogError> {
         let (model, ids) = (model.to_owned(), ids.to_vec());
         self.readers
             .run(move |connection| vectors::get(connection, &model, &ids))
@@ -185,6 +186,7 @@ impl SqliteStore {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
+        let query = move |connection: &Connection| at_once(connection, query);
         match self.writer.try_read(has_few) {
             Ok(Ok(true)) => self.read_little(query).await,
             _ => self.readers.run(query).await,
