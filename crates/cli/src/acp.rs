@@ -21,13 +21,13 @@ use windlass_host::watch::Watch;
 use windlass_sandbox::process;
 use windlass_service::{Options, Service, SessionFactory};
 
-use crate::args::AcpOptions;
 use crate::engine::{BUFFER, LAST_CALL, ModelRuntime, working_directory};
 use crate::exit::Exit;
 use crate::observe::Wanted;
 use crate::session_choice::{self, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::wide_folder;
+use windlass_args::AcpOptions;
 
 /// Message for an editor whose user has not set up a model. Editors show it on one line.
 const NO_MODEL: &str = "no model is set up: run `windlass connect` in a terminal, or start the editor with a key such as \

@@ -6,11 +6,11 @@ use windlass_core::log::{AgentQuery, AgentRow, AgentState};
 use windlass_service::format::short_id;
 use windlass_service::{agent_lines, goal_lines};
 
-use crate::args::AgentsOptions;
 use crate::exit::Exit;
 use crate::session_choice::{self, find, problem};
 use crate::sessions::print_json;
 use crate::terminal::{plain, say};
+use windlass_args::AgentsOptions;
 
 /// Number of trees that are listed unless a session is named.
 const TREES: usize = 10;

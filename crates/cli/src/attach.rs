@@ -10,7 +10,6 @@ use windlass_core::clock::SystemClock;
 use windlass_core::log::Preferences;
 use windlass_server::{CredentialKind, Credentials, Login, NewCredential, RemoteBackend, Scope};
 
-use crate::args::{AttachOptions, SettingsOptions};
 use crate::cron::News;
 use crate::engine::{not_begun, working_directory};
 use crate::exit::Exit;
@@ -18,6 +17,7 @@ use crate::interactive::{NEWS, Notices, Scene, front_end};
 use crate::output::Style;
 use crate::session_choice::{self, SessionChoice, SessionStore, problem};
 use crate::{asking, repl};
+use windlass_args::{AttachOptions, SettingsOptions};
 
 /// Scope of the store's small values under which running servers are registered, by their name as owners.
 const RUNNING: &str = "server.running";

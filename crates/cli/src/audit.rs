@@ -16,11 +16,11 @@ use windlass_host::account::{Account, auditor};
 use windlass_server::{Accounts, Today};
 use windlass_users::{Auditor, verify};
 
-use crate::args::{AuditCommand, AuditOptions};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::session_choice::{problem, store};
 use crate::terminal::{plain, say};
+use windlass_args::{AuditCommand, AuditOptions};
 
 /// Rows read at a time.
 const PAGE: usize = 1_000;

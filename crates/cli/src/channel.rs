@@ -11,7 +11,6 @@ use windlass_host::job_courier::{WEBHOOK_SECRET, webhook_secret};
 use windlass_providers::WebhookGuard;
 
 use self::conversation::Conversations;
-use crate::args::{ChannelCommand, WebhookOptions};
 use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exit::Exit;
 use crate::observe::Wanted;
@@ -19,6 +18,7 @@ use crate::session_choice::{NewSession, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::terminal::tell;
 use crate::wide_folder;
+use windlass_args::{ChannelCommand, WebhookOptions};
 
 /// Runs `windlass channel`.
 pub(crate) async fn command(command: ChannelCommand) -> Result<Exit, Problem> {

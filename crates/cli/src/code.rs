@@ -6,11 +6,11 @@ use serde_json::json;
 use windlass_codeindex::{CodeIndex, Index, SearchScope, shown_text};
 use windlass_core::text::{count, size};
 
-use crate::args::SettingsOptions;
-use crate::args::code::{CodeCommand, CodeSearchOptions};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{plain, say, tell, tell_warnings};
+use windlass_args::SettingsOptions;
+use windlass_args::code::{CodeCommand, CodeSearchOptions};
 use windlass_config::{Problem, ProblemKind, environment};
 use windlass_host::extension::code::open;
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use windlass_api::Offer;
 
-use crate::args::ConnectOptions;
 use crate::engine::{not_begun, working_directory};
 use crate::exit::Exit;
 use crate::session_choice::{SessionChoice, SessionStore};
 use crate::terminal::{plain, say, tell_warnings};
+use windlass_args::ConnectOptions;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_host::connect::ProviderSetup;

@@ -15,11 +15,11 @@ use windlass_cron::{CronJob, JobFileContext, JobSet, Scheduler, SchedulerPorts};
 use windlass_host::job_courier::LocalCourier;
 
 use self::runner::LocalRunner;
-use crate::args::{CronCommand, SettingsOptions};
 use crate::exit::Exit;
 use crate::session_choice::{self, problem};
 use crate::signals::Signals;
 use crate::terminal::{plain, say, tell};
+use windlass_args::{CronCommand, SettingsOptions};
 
 /// Time after the start of a session at which its scheduler looks at the jobs first.
 const SETTLING: std::time::Duration = std::time::Duration::from_secs(2);

@@ -7,10 +7,10 @@ use windlass_core::log::LogError;
 use windlass_core::text::count;
 use windlass_store::maintenance::{Health, backup, check, vacuum};
 
-use crate::args::DbCommand;
 use crate::exit::Exit;
 use crate::session_choice::{chosen_store, database, problem};
 use crate::terminal::{plain, say, tell};
+use windlass_args::DbCommand;
 use windlass_config::{Problem, ProblemKind};
 
 /// Runs a subcommand.

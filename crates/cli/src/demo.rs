@@ -7,12 +7,12 @@ use std::sync::Arc;
 use windlass_providers::Wire;
 use windlass_sim::{Brain, DEMO_FILES, demo_script};
 
-use crate::args::{DemoOptions, DemoWire, OutputFormat};
 use crate::exec::{Extras, Job, run};
 use crate::exit::Exit;
 use crate::output::Style;
 use crate::session_choice::{SessionChoice, SessionStore};
 use crate::terminal::say;
+use windlass_args::{DemoOptions, DemoWire, OutputFormat};
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::{Problem, ProblemKind};

@@ -5,10 +5,10 @@ pub(crate) mod security;
 
 use windlass_providers::preset::presets;
 
-use crate::args::SettingsOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{plain, say};
+use windlass_args::SettingsOptions;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::folders::Folders;

@@ -20,7 +20,6 @@ use windlass_service::Service;
 pub(crate) use self::given::{flags, given};
 use self::input::{MessageLines, read_prompt};
 use self::schema::AnswerSchema;
-use crate::args::{ExecOptions, InputFormat, OutputFormat, OutputOptions, SettingsOptions};
 use crate::asking;
 use crate::engine::{Engine, ModelRuntime, Plan, not_begun, working_directory};
 use crate::exit::Exit;
@@ -29,6 +28,7 @@ use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, json, m
 use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::wide_folder;
+use windlass_args::{ExecOptions, InputFormat, OutputFormat, OutputOptions, SettingsOptions};
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;

@@ -46,26 +46,6 @@ pub(crate) enum Exit {
     BrokenPipe = 141,
 }
 
-/// Table of exit codes for help texts and documents.
-pub(crate) const EXIT_CODES: &str = "\
-Exit codes:
-  0    success
-  1    failed
-  2    wrong usage
-  3    invalid settings file or variable
-  4    the session is busy
-  5    a tool call was denied
-  6    the iteration limit was reached
-  7    the cost limit was reached
-  8    the provider failed, rejected the key or could not be reached
-  9    the answer does not match --output-schema
-  10   the session store cannot be used
-  11   --goal: the turn limit was reached
-  12   --goal: the budget was reached (money, tokens, time, or the limit per day)
-  13   --goal: blocked (the same answer or failure again and again, or a question nobody answered)
-  14   --goal: paused for another reason, such as a supervisor that failed
-  130  interrupted";
-
 impl Exit {
     /// Returns the code of a failed turn.
     pub(crate) fn of_failure(kind: FailureKind) -> Self {

@@ -8,12 +8,12 @@ use windlass_core::log::{AgentQuery, Store};
 use windlass_core::text::count;
 use windlass_telemetry::{Collector, Encoding, ExportConfig, Sender, TraceSpan, checked};
 
-use crate::args::{ExportCommand, ExportOtelOptions, OtelFormat};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::observe::{export_config, mask};
 use crate::session_choice::{find, problem, store};
 use crate::terminal::tell;
+use windlass_args::{ExportCommand, ExportOtelOptions, OtelFormat};
 
 /// Runs `windlass export`.
 pub(crate) async fn command(command: ExportCommand) -> Result<Exit, Problem> {

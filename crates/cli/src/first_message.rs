@@ -4,9 +4,9 @@ use clap::CommandFactory;
 use windlass_api::command_line;
 use windlass_config::Problem;
 
-use crate::args::{Cli, ExecOptions, FrontOptions, OutputFormat};
 use crate::exit::Exit;
 use crate::{exec, interactive, terminal_ui};
+use windlass_args::{Cli, ExecOptions, FrontOptions, OutputFormat};
 
 /// Runs a session in the terminal that starts with these words. Without a terminal, and with options that are for
 /// one answer, it is `windlass exec`.

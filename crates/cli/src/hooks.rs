@@ -7,10 +7,10 @@ use windlass_core::id::CallId;
 use windlass_core::permission::Proposal;
 use windlass_hooks::{Combined, HookChoice, HookRun, Occasion, SessionFacts, check, claude, report};
 
-use crate::args::{HookTest, HooksCommand};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{plain, say};
+use windlass_args::{HookTest, HooksCommand};
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};

@@ -8,7 +8,6 @@ use windlass_api::{Backend, Client, Connections, OnBusy, Part, SessionInfo, Subm
 use windlass_core::log::{LogError, Preferences, Store};
 use windlass_service::ModelSwitch;
 
-use crate::args::{ExecOptions, FrontOptions, OutputFormat};
 use crate::cron::{InSession, News};
 use crate::engine::{Engine, ModelRuntime, Plan, not_begun, working_directory};
 use crate::exec;
@@ -19,6 +18,7 @@ use crate::repl::{self, Spoken};
 use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
 use crate::terminal::tell_last;
 use crate::{asking, attach, terminal_ui, trust, wide_folder};
+use windlass_args::{ExecOptions, FrontOptions, OutputFormat};
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;

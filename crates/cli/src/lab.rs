@@ -11,9 +11,9 @@ use windlass_core::provider::Prefix;
 use windlass_lab::{Experiment, Report, Session, Summarizer, plot, recorded, synthetic};
 use windlass_providers::{registry, tokens};
 
-use crate::args::{LabCommand, LabContextOptions, LabSummarizer};
 use crate::exit::Exit;
 use crate::{print_text, session_choice};
+use windlass_args::{LabCommand, LabContextOptions, LabSummarizer};
 use windlass_config::{Problem, ProblemKind};
 
 /// Runs the command.

@@ -6,7 +6,6 @@
 
 mod acp;
 mod agents;
-mod args;
 mod asking;
 mod attach;
 mod audit;
@@ -55,9 +54,11 @@ use std::process::ExitCode;
 
 use clap::CommandFactory;
 
-use crate::args::{Cli, Command, ConfigCommand, McpCommand, PermissionsCommand, SettingsOptions, SimCommand};
 use crate::exit::Exit;
 use crate::terminal::tell;
+use windlass_args::{
+    Cli, Command, ConfigCommand, McpCommand, PermissionsCommand, SettingsOptions, SimCommand,
+};
 use windlass_config::{Problem, ProblemKind};
 use windlass_config::{environment, settings};
 

@@ -13,10 +13,10 @@ use windlass_host::mcp_files::{ServersFile, claude_servers, codex_servers};
 use windlass_mcp::oauth::{ServerLogin, TokenFile, login};
 use windlass_mcp::{McpServerConfig, McpTransport, Phase, ServerSet};
 
-use crate::args::{McpAddOptions, McpClientCommand, McpImportFrom, SettingsOptions};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{plain, say, tell};
+use windlass_args::{McpAddOptions, McpClientCommand, McpImportFrom, SettingsOptions};
 
 /// Runs a subcommand.
 pub(crate) async fn command(command: McpClientCommand) -> Result<Exit, Problem> {

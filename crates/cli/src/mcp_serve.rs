@@ -12,11 +12,11 @@ use windlass_mcp_server::McpHost;
 use windlass_server::Guarded;
 
 use crate::acp::{Sessions, admit, stop_on_signal};
-use crate::args::McpServeOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::terminal::say;
+use windlass_args::McpServeOptions;
 
 /// Serves one client over standard input and output, or many over HTTP.
 pub(crate) async fn serve(options: &McpServeOptions) -> Result<Exit, Problem> {

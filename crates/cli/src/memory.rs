@@ -4,13 +4,13 @@ use windlass_config::environment::{self, Given};
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::memory::{MemoryDesk, SetupFrom, set_up, unit_line};
 
-use crate::args::MemoryCommand;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::print_text;
 use crate::session_choice;
 use crate::sessions::print_json;
 use crate::terminal::{plain, say, tell};
+use windlass_args::MemoryCommand;
 use windlass_sandbox::read_given_text;
 
 /// Size of the largest file that is imported.

@@ -15,9 +15,9 @@ use windlass_api::{Envelope, Event, SessionEvent, Usage};
 pub(crate) use self::outcome::Outcome;
 pub(crate) use self::text::Style;
 use self::{json::JsonPrinter, plain::PlainPrinter, stream_json::StreamJsonPrinter, text::TextPrinter};
-use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::terminal::{plain, tell};
+use windlass_args::OutputFormat;
 use windlass_config::{Problem, ProblemKind};
 
 /// Prints the events of a run.

@@ -12,10 +12,10 @@ use windlass_core::permission::{Decision, Policy, Subject};
 use windlass_core::text::{count, json_problem};
 use windlass_core::tool::{Category, ToolSet};
 
-use crate::args::{ReplayOptions, SettingsOptions};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{plain, say, tell_warnings};
+use windlass_args::{ReplayOptions, SettingsOptions};
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;

@@ -10,9 +10,9 @@ use windlass_config::folders::Folders;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::plugins::{self, InstalledPlugin};
 
-use crate::args::PluginsCommand;
 use crate::exit::Exit;
 use crate::terminal::{plain, say};
+use windlass_args::PluginsCommand;
 
 /// Time limit of one git command.
 const GIT_LIMIT: Duration = Duration::from_secs(300);

@@ -16,10 +16,10 @@ use windlass_service::{Options, Service};
 use windlass_sim::{Brain, Recorded, SimHandle};
 use windlass_tools::{BackgroundJobs, TodoList};
 
-use crate::args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOptions};
 use crate::exit::Exit;
 use crate::session_choice;
 use crate::{editor, engine, exec};
+use windlass_args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOptions};
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};

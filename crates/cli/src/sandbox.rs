@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use windlass_sandbox::{Gap, Launch, Network, Sandbox, child_environment, program};
 
-use crate::args::SandboxOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::tell;
+use windlass_args::SandboxOptions;
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::sandbox_access::SandboxAccess;

@@ -23,7 +23,6 @@ use self::files::LocalFiles;
 use self::imports::LocalImports;
 use self::push::Subscriptions;
 pub(crate) use self::token::token;
-use crate::args::{ExecOptions, ServeOptions};
 use crate::attach;
 use crate::audit::{self, LocalAccounts};
 use crate::cron::{InSession, News};
@@ -35,6 +34,7 @@ use crate::observe::Wanted;
 use crate::session_choice::{NewSession, SessionChoice, SessionStore};
 use crate::signals::Signals;
 use crate::terminal::{plain, say, tell, tell_warnings};
+use windlass_args::{ExecOptions, ServeOptions};
 
 /// Prepares the settings and models of the sessions.
 async fn ready(

@@ -9,9 +9,9 @@ use windlass_core::clock::{Clock, SystemClock, Timestamp};
 use windlass_core::log::{LogError, SessionQuery, Store, UserName};
 use windlass_service::{format, past};
 
-use crate::args::{Cli, SessionOptions, SettingsOptions};
 use crate::db::advice;
 use crate::terminal::tell;
+use windlass_args::{Cli, SessionOptions, SettingsOptions};
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 

@@ -11,11 +11,11 @@ use windlass_core::log::{SessionInfo, Store};
 pub(crate) use windlass_service::format::short;
 use windlass_service::{format, past};
 
-use crate::args::SessionsCommand;
 use crate::exit::Exit;
 use crate::print_text;
 use crate::session_choice::{self, find, problem};
 use crate::terminal::{plain, say};
+use windlass_args::SessionsCommand;
 use windlass_config::{Problem, ProblemKind};
 
 /// Runs a subcommand.

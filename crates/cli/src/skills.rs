@@ -7,10 +7,10 @@ use windlass_config::{Problem, ProblemKind};
 use windlass_host::extension::skills::skill_lines;
 use windlass_host::skill_sources::{SkillSources, check, create};
 
-use crate::args::SkillsCommand;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{plain, say};
+use windlass_args::SkillsCommand;
 
 /// Runs a subcommand.
 pub(crate) fn command(command: SkillsCommand) -> Result<Exit, Problem> {

@@ -10,11 +10,11 @@ use windlass_core::text::count;
 use windlass_core::tool::{CallModel, Person, Progress, ToolContext};
 use windlass_tools::declared::{Declarations, Paths, Source};
 
-use crate::args::{SettingsOptions, ToolsCommand};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::signals::Signals;
 use crate::terminal::{plain, say, tell_warnings};
+use windlass_args::{SettingsOptions, ToolsCommand};
 use windlass_config::environment;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::factory::{SessionSpec, tools};

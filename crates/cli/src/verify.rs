@@ -3,11 +3,11 @@
 use windlass_config::Problem;
 use windlass_core::log::AgentQuery;
 
-use crate::args::SettingsOptions;
 use crate::exec;
 use crate::exit::Exit;
 use crate::session_choice::{self, SessionChoice, problem};
 use crate::terminal::say;
+use windlass_args::SettingsOptions;
 
 /// Verifies the claims of a session, and those of every sub-agent below it that has its own copy of the files, in
 /// that copy.

@@ -77,4 +77,3 @@ pub mod text;
 pub mod tokens;
 pub mod tool;
 pub mod turn;
-pub mod words;

@@ -17,7 +17,6 @@ mod goal;
 mod history;
 mod key;
 mod memory;
-mod ranking;
 pub mod recall;
 mod recover;
 mod running;
@@ -46,7 +45,6 @@ pub use self::memory::{
     MemorySource, MemoryStats, MemoryStore, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread,
     WordPostings,
 };
-pub use self::ranking::{by_session, rank_sessions};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::running::ended_commands;
 pub use self::session::{

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use windlass_core::words::{is_stop_word, query_words, related, stem, words};
+use windlass_words::{is_stop_word, query_words, related, stem, words};
 
 use crate::entity::entities;
 
@@ -35,7 +35,7 @@ pub(crate) fn terms(question: &str) -> Vec<Term> {
     for word in query_words(question) {
         let stem = stem(&word);
         if !terms.iter().any(|term| term.contains(&stem)) {
-            let others = related(&stem).iter().map(|word| windlass_core::words::stem(word));
+            let others = related(&stem).iter().map(|word| windlass_words::stem(word));
             terms.push(std::iter::once(stem.clone()).chain(others).collect());
         }
     }

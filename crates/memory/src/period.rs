@@ -1,7 +1,7 @@
 //! Periods that a question names: days, weeks, months and years, absolute or seen from now.
 
 use windlass_core::clock::Timestamp;
-use windlass_core::words::words;
+use windlass_words::words;
 
 /// A day in milliseconds.
 const DAY: i64 = 86_400_000;

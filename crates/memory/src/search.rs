@@ -7,7 +7,7 @@ use std::time::Duration;
 use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::id::SessionId;
 use windlass_core::log::{LogError, MemoryKind, MemoryMiss, MemoryQuery, MemoryUnit, Store, UserName};
-use windlass_core::words::words;
+use windlass_words::words;
 
 use crate::analysis::{ENTITY, Term, terms};
 use crate::embed::{EmbedPurpose, Embedder, MINILM_MODEL, Sketches, cosine};

@@ -8,8 +8,8 @@ use deadpool_postgres::GenericClient;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use windlass_core::id::SessionId;
-use windlass_core::log::{Found, UserName, by_session};
-use windlass_core::words::{query_words, related, stem, words};
+use windlass_core::log::{Found, UserName};
+use windlass_words::{by_session, query_words, related, stem, words};
 
 use super::failure::Fault;
 use super::sql::{number, only, row, rows, signed};

@@ -66,6 +66,9 @@ const FOR_HOST: Siblings = Siblings::BaseAnd(&[
 const WITH_JSONRPC: Siblings = Siblings::BaseAnd(&["windlass-jsonrpc"]);
 /// The checks of requests are those of the server.
 const FOR_MCP_SERVER: Siblings = Siblings::BaseAnd(&["windlass-jsonrpc", "windlass-server"]);
+const WITH_WORDS: Siblings = Siblings::BaseAnd(&["windlass-words"]);
+/// Names that options accept are those of the settings and of imports.
+const FOR_ARGS: Siblings = Siblings::BaseAnd(&["windlass-config", "windlass-host"]);
 const WITH_SANDBOX: Siblings = Siblings::BaseAnd(&["windlass-sandbox"]);
 
 /// The table to edit when a crate is added, from the bottom up: a crate comes after those it uses.
@@ -85,10 +88,11 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/mcp",        package: "windlass-mcp",        product: WITH_SANDBOX, tests: Siblings::Any },
     Member { folder: "crates/hooks",      package: "windlass-hooks",      product: WITH_SANDBOX, tests: Siblings::Any },
     Member { folder: "crates/skills",     package: "windlass-skills",     product: Siblings::BaseAnd(&["windlass-yaml"]), tests: Siblings::Any },
-    Member { folder: "crates/memory",     package: "windlass-memory",     product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/words",      package: "windlass-words",      product: NONE, tests: NONE },
+    Member { folder: "crates/memory",     package: "windlass-memory",     product: WITH_WORDS, tests: Siblings::Any },
     Member { folder: "crates/codeindex",  package: "windlass-codeindex",  product: WITH_SANDBOX, tests: Siblings::Any },
-    Member { folder: "crates/postgres",   package: "windlass-postgres",   product: Siblings::Only(&["windlass-core"]), tests: Siblings::Any },
-    Member { folder: "crates/store",      package: "windlass-store",      product: Siblings::BaseAnd(&["windlass-postgres"]), tests: Siblings::Any },
+    Member { folder: "crates/postgres",   package: "windlass-postgres",   product: Siblings::Only(&["windlass-core", "windlass-words"]), tests: Siblings::Any },
+    Member { folder: "crates/store",      package: "windlass-store",      product: Siblings::BaseAnd(&["windlass-postgres", "windlass-words"]), tests: Siblings::Any },
     Member { folder: "crates/service",    package: "windlass-service",    product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/lab",        package: "windlass-lab",        product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/cron",       package: "windlass-cron",       product: ONLY_BASE, tests: Siblings::Any },
@@ -101,6 +105,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/acp",        package: "windlass-acp",        product: WITH_JSONRPC, tests: Siblings::Any },
     Member { folder: "crates/server",     package: "windlass-server",     product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/mcp-server", package: "windlass-mcp-server", product: FOR_MCP_SERVER, tests: Siblings::Any },
+    Member { folder: "crates/args",       package: "windlass-args",       product: FOR_ARGS, tests: Siblings::Any },
     Member { folder: "crates/cli",        package: "windlass",            product: Siblings::AnyBut(&["windlass-testkit", "windlass-bench"]), tests: Siblings::Any },
     Member { folder: "crates/testkit",    package: "windlass-testkit",    product: Siblings::Any, tests: Siblings::Any },
     Member { folder: "bench",             package: "windlass-bench",      product: Siblings::Any, tests: Siblings::Any },

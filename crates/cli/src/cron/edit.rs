@@ -7,10 +7,10 @@ use windlass_cron::JobFileContext;
 use windlass_cron::file::{EditError, NewJob, add_job, parse, remove_job, set_enabled};
 
 use super::context;
-use crate::args::CronAddOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{plain, say};
+use windlass_args::CronAddOptions;
 
 /// Adds a job.
 pub(super) fn add(options: &CronAddOptions) -> Result<Exit, Problem> {

@@ -8,10 +8,10 @@ use windlass_core::permission::Mode;
 use windlass_sandbox::{Gap, Network, ProtectedPaths, Sandbox, SandboxError, SandboxPolicy};
 
 use super::row;
-use crate::args::SettingsOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{plain, say};
+use windlass_args::SettingsOptions;
 use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::settings::Settings;

@@ -8,7 +8,7 @@ use windlass_config::{Problem, ProblemKind};
 use windlass_host::compat;
 use windlass_host::prompt::SYSTEM_PROMPT;
 
-use crate::args::ExecOptions;
+use windlass_args::ExecOptions;
 
 /// Returns the settings given on the command line. Flags that add to a list add to the settings in effect.
 pub(crate) fn given(options: &ExecOptions, cwd: &Path) -> Result<Given, Problem> {

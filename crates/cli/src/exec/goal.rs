@@ -6,9 +6,9 @@ use windlass_api::{
 use windlass_config::Problem;
 
 use super::Runner;
-use crate::args::ExecOptions;
 use crate::exit::Exit;
 use crate::output::{Outcome, Trouble};
+use windlass_args::ExecOptions;
 
 /// Returns the request of `--goal`; `None` without it.
 pub(super) fn request(words: &[String], options: &ExecOptions) -> Result<Option<GoalRequest>, Problem> {

@@ -13,10 +13,10 @@ use windlass_lab::{Experiment, MemoryReport, Recall, Session, Summarizer, synthe
 use windlass_providers::tokens;
 
 use super::{load, priced};
-use crate::args::LabMemoryOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::{print_text, session_choice};
+use windlass_args::LabMemoryOptions;
 
 /// Maximum number of sessions of a folder.
 const MOST: usize = 500;

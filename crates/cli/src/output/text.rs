@@ -11,8 +11,8 @@ use windlass_service::format::cut;
 
 use super::spinner::Spinner;
 use super::{Printer, RunResult};
-use crate::args::ColorChoice;
 use crate::terminal::{plain, tell};
+use windlass_args::ColorChoice;
 
 /// Maximum length of a goal in the notice that it was reached, in characters.
 const GOAL: usize = 100;

@@ -11,10 +11,10 @@ use windlass_core::text::count;
 use windlass_core::turn::CANCELED_TEXT;
 
 use super::{CallEnv, Recorded, Verdict};
-use crate::args::ReplayOptions;
 use crate::session_choice::{self, find, problem};
 use crate::sessions::short;
 use crate::terminal::{plain, say, tell};
+use windlass_args::ReplayOptions;
 use windlass_config::Problem;
 use windlass_config::settings::Settings;
 

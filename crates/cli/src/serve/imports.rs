@@ -9,8 +9,8 @@ use windlass_core::log::Store;
 use windlass_server::{Files, ImportRefusal, ImportedSession, SessionImports, UploadedSession};
 
 use super::files::LocalFiles;
-use crate::args::ImportFrom;
 use crate::sessions::import::{keep, parse};
+use windlass_args::ImportFrom;
 
 /// Stores uploaded sessions like `windlass sessions import`.
 pub(crate) struct LocalImports {

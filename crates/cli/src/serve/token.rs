@@ -7,11 +7,11 @@ use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::SystemClock;
 use windlass_server::{Credential, CredentialKind, Credentials, NewCredential, Scope};
 
-use crate::args::{TokenCommand, TokenScope};
 use crate::audit::note;
 use crate::exit::Exit;
 use crate::session_choice::{problem, store};
 use crate::terminal::{plain, say};
+use windlass_args::{TokenCommand, TokenScope};
 
 /// Milliseconds of a day.
 const DAY: u64 = 24 * 60 * 60 * 1000;

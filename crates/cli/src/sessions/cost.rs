@@ -6,10 +6,10 @@ use windlass_core::log::{Spent, SpentBy, Store};
 use windlass_service::format::{spent_table, total};
 
 use super::{called, cut, line, print_json, short};
-use crate::args::CostBy;
 use crate::exit::Exit;
 use crate::session_choice::{find, problem};
 use crate::terminal::say;
+use windlass_args::CostBy;
 use windlass_config::Problem;
 
 /// Maximum width of the first column.

@@ -17,11 +17,11 @@ use windlass_service::past::{Exported, markdown};
 use windlass_core::log::record;
 use windlass_core::text::count;
 
-use crate::args::{ExportFormat, ExportOptions};
 use crate::exit::Exit;
 use crate::print_text;
 use crate::session_choice::{find, problem};
 use crate::terminal::{plain, tell};
+use windlass_args::{ExportFormat, ExportOptions};
 use windlass_config::{Problem, ProblemKind};
 
 /// Prints a session or writes it to a file.

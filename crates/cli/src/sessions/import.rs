@@ -11,11 +11,11 @@ use windlass_core::log::{Batch, Durability, Label, NewSession, Store, UserName};
 use windlass_core::text::count;
 
 use super::line;
-use crate::args::{ImportFrom, ImportOptions};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::session_choice::problem;
 use crate::terminal::{say, tell};
+use windlass_args::{ImportFrom, ImportOptions};
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::import::{Imported, detect, read};
 use windlass_sandbox::read_given;

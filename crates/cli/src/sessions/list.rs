@@ -6,11 +6,11 @@ use windlass_core::log::{SessionInfo, SessionQuery, Store, UserName};
 use windlass_service::format::{dollars, short_id, standing};
 
 use super::{called, cut, line, print_json, short};
-use crate::args::ListOptions;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::session_choice::{ago, problem};
 use crate::terminal::say;
+use windlass_args::ListOptions;
 use windlass_config::Problem;
 
 /// Maximum length of a title.

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use super::question::{Question, change, store};
 use super::review::line;
-use crate::args::TrustOptions;
 use crate::asking::confirm;
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::terminal::{say, tell};
+use windlass_args::TrustOptions;
 use windlass_config::environment;
 use windlass_config::folders::{Folders, Project};
 use windlass_config::trust::Snapshot;

@@ -4,9 +4,9 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{
-    Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals, UserName, by_session,
+    Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals, UserName,
 };
-use windlass_core::words::{query_words, related, stem};
+use windlass_words::{by_session, query_words, related, stem};
 
 use super::failure::told;
 use super::{lease, memory};

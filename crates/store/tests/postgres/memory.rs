@@ -13,7 +13,7 @@ use super::bed::{Bed, append, open, said, the_end};
 
 fn unit(text: &str, time: u64) -> NewUnit {
     let mut words: Vec<(String, u32)> = Vec::new();
-    for word in windlass_core::words::words(text) {
+    for word in windlass_words::words(text) {
         match words.iter_mut().find(|(known, _)| *known == word) {
             Some((_, count)) => *count += 1,
             None => words.push((word, 1)),

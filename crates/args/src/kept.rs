@@ -37,7 +37,7 @@ Exit codes:
 These commands never overwrite a file.";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum SessionsCommand {
+pub enum SessionsCommand {
     /// List sessions, most recently changed first
     List(ListOptions),
     /// Show a session's details, state and last messages
@@ -98,7 +98,7 @@ pub(crate) enum SessionsCommand {
 
 /// A user, or all users.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct UserChoice(pub(crate) Option<UserName>);
+pub struct UserChoice(pub Option<UserName>);
 
 impl Default for UserChoice {
     fn default() -> Self {
@@ -127,60 +127,60 @@ impl std::fmt::Display for UserChoice {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ListOptions {
+pub struct ListOptions {
     /// List the sessions of every folder
     #[arg(long, conflicts_with = "place")]
-    pub(crate) all: bool,
+    pub all: bool,
     /// List the sessions of this folder instead of the current one
     #[arg(long, value_name = "FOLDER")]
-    pub(crate) place: Option<PathBuf>,
+    pub place: Option<PathBuf>,
     /// List the sessions of this user, or of all users with `*` [default: your own, without a name]
     #[arg(long, value_name = "NAME", default_value_t)]
-    pub(crate) user: UserChoice,
+    pub user: UserChoice,
     /// Maximum number of sessions; 0 for all
     #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 20)]
-    pub(crate) limit: usize,
+    pub limit: usize,
     /// Print a JSON array
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ExportOptions {
+pub struct ExportOptions {
     /// The session
-    pub(crate) session: String,
+    pub session: String,
     /// Output format
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: ExportFormat,
+    pub format: ExportFormat,
     /// Write to this file, which must not exist [default: standard output]
     #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
+    pub output: Option<PathBuf>,
     /// Overwrite the file
     #[arg(long, requires = "output")]
-    pub(crate) force: bool,
+    pub force: bool,
     /// Keep keys and tokens of known formats, which are masked otherwise
     #[arg(long)]
-    pub(crate) secrets: bool,
+    pub secrets: bool,
     /// Export a test into this new folder: a script for the simulated model, and a `run.sh` that runs the
     /// session again
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["format", "output"])]
-    pub(crate) fixture: Option<PathBuf>,
+    pub fixture: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ImportOptions {
+pub struct ImportOptions {
     /// The file, such as ~/.claude/projects/…/….jsonl
-    pub(crate) file: PathBuf,
+    pub file: PathBuf,
     /// Format of the file [default: detected]
     #[arg(long, value_enum)]
-    pub(crate) from: Option<ImportFrom>,
+    pub from: Option<ImportFrom>,
     /// Import whatever can be read from a damaged file
     #[arg(long)]
-    pub(crate) lenient: bool,
+    pub lenient: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum ExportFormat {
+pub enum ExportFormat {
     /// For reading
     #[default]
     Markdown,
@@ -189,7 +189,7 @@ pub(crate) enum ExportFormat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ImportFrom {
+pub enum ImportFrom {
     /// `windlass sessions export --format json`
     Windlass,
     /// ~/.claude/projects/…/….jsonl
@@ -201,7 +201,7 @@ pub(crate) enum ImportFrom {
 }
 
 impl ImportFrom {
-    pub(crate) const fn of(format: ImportFormat) -> Self {
+    pub const fn of(format: ImportFormat) -> Self {
         match format {
             ImportFormat::Windlass => Self::Windlass,
             ImportFormat::ClaudeCode => Self::ClaudeCode,
@@ -210,7 +210,7 @@ impl ImportFrom {
         }
     }
 
-    pub(crate) const fn format(self) -> ImportFormat {
+    pub const fn format(self) -> ImportFormat {
         match self {
             Self::Windlass => ImportFormat::Windlass,
             Self::ClaudeCode => ImportFormat::ClaudeCode,
@@ -221,7 +221,7 @@ impl ImportFrom {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum CostBy {
+pub enum CostBy {
     /// One row per session
     Session,
     /// One row per provider and model
@@ -236,7 +236,7 @@ pub(crate) enum CostBy {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum DbCommand {
+pub enum DbCommand {
     /// Read the whole database and report damage; changes nothing
     Check,
     /// Copy the database to a new file, even while it is in use
@@ -272,27 +272,27 @@ Exit codes:
 
 /// The session whose files are meant.
 #[derive(Debug, Args)]
-pub(crate) struct OfSession {
+pub struct OfSession {
     /// The session: its name, or the start of its id [default: the latest one in this folder]
     #[arg(short, long, value_name = "SESSION")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
 }
 
 /// Extent of an undo or rewind.
 #[derive(Debug, Args)]
-pub(crate) struct BackOptions {
+pub struct BackOptions {
     /// Also remove the messages since then from the conversation
     #[arg(long)]
-    pub(crate) conversation: bool,
+    pub conversation: bool,
     /// Also overwrite files that were changed outside the session in the meantime
     #[arg(long)]
-    pub(crate) force: bool,
+    pub force: bool,
     #[command(flatten)]
-    pub(crate) of: OfSession,
+    pub of: OfSession,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum CheckpointCommand {
+pub enum CheckpointCommand {
     /// List the file changes of each turn, latest first
     List(OfSession),
     /// Show the file changes of one turn
@@ -313,7 +313,7 @@ pub(crate) enum CheckpointCommand {
 
 impl CheckpointCommand {
     /// Returns the slash command to run in the session, and the session.
-    pub(crate) fn into_line(self) -> (String, Option<String>) {
+    pub fn into_line(self) -> (String, Option<String>) {
         match self {
             Self::List(of) => ("/checkpoint list".to_owned(), of.session),
             Self::Show { number, of } => (format!("/checkpoint show {number}"), of.session),
@@ -324,7 +324,7 @@ impl CheckpointCommand {
 
 impl BackOptions {
     /// Returns `command` with these flags, and the session.
-    pub(crate) fn into_line(self, command: &str) -> (String, Option<String>) {
+    pub fn into_line(self, command: &str) -> (String, Option<String>) {
         let conversation = if self.conversation { " --conversation" } else { "" };
         let force = if self.force { " --force" } else { "" };
         (format!("{command}{conversation}{force}"), self.of.session)
@@ -345,24 +345,24 @@ Exit codes:
   2    no such session or request, or no recording of it";
 
 #[derive(Debug, Args)]
-pub(crate) struct ReplaySessionOptions {
+pub struct ReplaySessionOptions {
     /// The session: its id, the start of its id, or its name
-    pub(crate) session: String,
+    pub session: String,
     /// Stop after this request
     #[arg(long, value_name = "N", conflicts_with = "fork_at")]
-    pub(crate) to: Option<usize>,
+    pub to: Option<usize>,
     /// Start a new session from this request instead of replaying
     #[arg(long, value_name = "N")]
-    pub(crate) fork_at: Option<usize>,
+    pub fork_at: Option<usize>,
     /// Continue from there with a different input: this text, or one written in your editor
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", requires = "fork_at")]
-    pub(crate) edit: Option<String>,
+    pub edit: Option<String>,
     #[command(flatten)]
-    pub(crate) settings: super::SettingsOptions,
+    pub settings: super::SettingsOptions,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ContextCommand {
+pub enum ContextCommand {
     /// Show a session's next request, span by span: bytes, tokens, age, cached or not, price
     Show {
         /// The session: its id, the start of its id, or its name [default: the latest one in this folder]
@@ -383,7 +383,7 @@ pub(crate) enum ContextCommand {
 
 impl ContextCommand {
     /// Returns the slash command to run, the session, and the settings for it.
-    pub(crate) fn into_line(self) -> (String, Option<String>, super::SettingsOptions) {
+    pub fn into_line(self) -> (String, Option<String>, super::SettingsOptions) {
         match self {
             Self::Show {
                 session,
@@ -415,13 +415,13 @@ Examples:
 
 /// Options of `windlass agents`.
 #[derive(Debug, Args)]
-pub(crate) struct AgentsOptions {
+pub struct AgentsOptions {
     /// Only the agents below this session
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// Only agents that have not ended
     #[arg(long)]
-    pub(crate) running: bool,
+    pub running: bool,
     /// Print a JSON array
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }

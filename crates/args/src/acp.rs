@@ -14,19 +14,19 @@ standard error. Set a model up first, with `windlass connect` or a key in the en
   windlass acp --provider sim";
 
 #[derive(Debug, Args)]
-pub(crate) struct AcpOptions {
+pub struct AcpOptions {
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
     #[command(flatten)]
-    pub(crate) mode: ModeOptions,
+    pub mode: ModeOptions,
     /// Work in your home folder, or in a folder above it, if the editor opens it
     #[arg(long)]
-    pub(crate) allow_home: bool,
+    pub allow_home: bool,
 }
 
 impl AcpOptions {
     /// Returns the settings that the flags stand for.
-    pub(crate) fn flags(&self) -> Vec<(&'static str, &'static str, String)> {
+    pub fn flags(&self) -> Vec<(&'static str, &'static str, String)> {
         self.mode.flags(self.allow_home)
     }
 }

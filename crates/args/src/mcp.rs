@@ -24,7 +24,7 @@ Permission requests are shown by the client as forms. A client without forms, or
 cannot approve anything: then the answer is no. docs/mcp-serve.md describes the rest.";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum McpCommand {
+pub enum McpCommand {
     /// Offer Windlass itself as an MCP server: other agents start and follow sessions through its tools
     #[command(after_help = SERVE_HELP)]
     Serve(McpServeOptions),
@@ -33,28 +33,28 @@ pub(crate) enum McpCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct McpServeOptions {
+pub struct McpServeOptions {
     /// Serve streamable HTTP at this address, under /mcp, instead of standard input and output
     #[arg(long, value_name = "ADDR")]
-    pub(crate) http: Option<SocketAddr>,
+    pub http: Option<SocketAddr>,
     /// Another name under which clients reach the server, such as `box.lan`; can be repeated
     #[arg(long, value_name = "HOST", requires = "http")]
-    pub(crate) name: Vec<String>,
+    pub name: Vec<String>,
     /// Folder of sessions that name none
     #[arg(short = 'C', long, value_name = "DIR")]
-    pub(crate) cd: Option<PathBuf>,
+    pub cd: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
     #[command(flatten)]
-    pub(crate) mode: ModeOptions,
+    pub mode: ModeOptions,
     /// Work in your home folder, or in a folder above it, if a client names it
     #[arg(long)]
-    pub(crate) allow_home: bool,
+    pub allow_home: bool,
 }
 
 impl McpServeOptions {
     /// Returns the settings that the flags stand for.
-    pub(crate) fn flags(&self) -> Vec<(&'static str, &'static str, String)> {
+    pub fn flags(&self) -> Vec<(&'static str, &'static str, String)> {
         self.mode.flags(self.allow_home)
     }
 }

@@ -7,43 +7,43 @@ use clap::{Args, ValueEnum};
 
 /// UI-7: what the model gets and may do in this run.
 #[derive(Debug, Clone, Args, Default)]
-pub(crate) struct GuideOptions {
+pub struct GuideOptions {
     /// Replace the built-in system prompt
     #[arg(long, value_name = "TEXT")]
-    pub(crate) system_prompt: Option<String>,
+    pub system_prompt: Option<String>,
 
     /// Add this text to the system prompt
     #[arg(long, value_name = "TEXT")]
-    pub(crate) append_system_prompt: Option<String>,
+    pub append_system_prompt: Option<String>,
 
     /// Calls that run without asking, as in `bash(git *)`; the tool names of Claude Code work
     #[arg(long, alias = "allowedTools", value_name = "RULE", num_args = 1..)]
-    pub(crate) allowed_tools: Vec<String>,
+    pub allowed_tools: Vec<String>,
 
     /// Calls that never run
     #[arg(long, alias = "disallowedTools", value_name = "RULE", num_args = 1..)]
-    pub(crate) disallowed_tools: Vec<String>,
+    pub disallowed_tools: Vec<String>,
 
     /// Another folder that the agent may use; may be repeated
     #[arg(long, value_name = "FOLDER")]
-    pub(crate) add_dir: Vec<PathBuf>,
+    pub add_dir: Vec<PathBuf>,
 
     /// Send an image with the prompt; may be repeated
     #[arg(short = 'i', long, value_name = "FILE", value_delimiter = ',')]
-    pub(crate) image: Vec<PathBuf>,
+    pub image: Vec<PathBuf>,
 
     /// Give commands and `fetch` access to the network
     #[arg(long)]
-    pub(crate) network: bool,
+    pub network: bool,
 
     /// Reasoning effort: off, low, medium or high
     #[arg(long, value_name = "LEVEL", value_parser = effort)]
-    pub(crate) effort: Option<&'static str>,
+    pub effort: Option<&'static str>,
 }
 
 /// UI-3: formats and places of input and output.
 #[derive(Debug, Clone, Args, Default)]
-pub(crate) struct OutputOptions {
+pub struct OutputOptions {
     /// Format of standard output: the answer, one JSON object, or one JSON event per line
     #[arg(short = 'o', long, value_name = "FORMAT", value_enum, default_value_t)]
     output_format: OutputFormat,
@@ -54,36 +54,36 @@ pub(crate) struct OutputOptions {
 
     /// JSON Schema that the answer must match, as a file or as JSON; the answer is then JSON
     #[arg(long, visible_alias = "json-schema", value_name = "FILE|JSON")]
-    pub(crate) output_schema: Option<String>,
+    pub output_schema: Option<String>,
 
     /// Also write the answer to this file
     #[arg(long, value_name = "FILE")]
-    pub(crate) output_last_message: Option<PathBuf>,
+    pub output_last_message: Option<PathBuf>,
 
     /// Format of standard input: text, or one JSON message per line
     #[arg(long, value_name = "FORMAT", value_enum, default_value_t)]
-    pub(crate) input_format: InputFormat,
+    pub input_format: InputFormat,
 
     /// Show what tools return; `stream-json` ends with a result line
     #[arg(short, long, conflicts_with = "quiet")]
-    pub(crate) verbose: bool,
+    pub verbose: bool,
 
     /// Colors on standard error: auto, always or never
     #[arg(long, value_name = "WHEN", value_enum, default_value_t)]
-    pub(crate) color: ColorChoice,
+    pub color: ColorChoice,
 
     /// Stop after this time: seconds, or a number with s, m or h
     #[arg(long, value_name = "TIME", value_parser = span)]
-    pub(crate) timeout: Option<Duration>,
+    pub timeout: Option<Duration>,
 
     /// Print only errors on standard error
     #[arg(short, long)]
-    pub(crate) quiet: bool,
+    pub quiet: bool,
 }
 
 impl OutputOptions {
     /// Returns the format of standard output.
-    pub(crate) fn format(&self) -> OutputFormat {
+    pub fn format(&self) -> OutputFormat {
         if self.json {
             OutputFormat::StreamJson
         } else {
@@ -93,7 +93,7 @@ impl OutputOptions {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum OutputFormat {
+pub enum OutputFormat {
     /// The answer
     #[default]
     Text,
@@ -104,7 +104,7 @@ pub(crate) enum OutputFormat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum InputFormat {
+pub enum InputFormat {
     /// The prompt, or context for it
     #[default]
     Text,
@@ -113,7 +113,7 @@ pub(crate) enum InputFormat {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum ColorChoice {
+pub enum ColorChoice {
     /// In a terminal, unless `NO_COLOR` is set
     #[default]
     Auto,

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use super::SettingsOptions;
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum HooksCommand {
+pub enum HooksCommand {
     /// List the hooks with their files, their last runs, and why one did not run
     List {
         /// Print JSON
@@ -30,19 +30,19 @@ Exit codes:
   5    a hook denied it, or wants a person to be asked";
 
 #[derive(Debug, Args)]
-pub(crate) struct HookTest {
+pub struct HookTest {
     /// The event: PreToolUse, PermissionRequest, PostToolUse, PostToolUseFailure, UserPromptSubmit, SessionStart,
     /// SessionEnd, Stop, SubagentStart, SubagentStop, PreCompact, PostCompact or Notification
-    pub(crate) event: String,
+    pub event: String,
     /// The tool of a call, by our name or Claude Code's
     #[arg(long)]
-    pub(crate) tool: Option<String>,
+    pub tool: Option<String>,
     /// The arguments of the call, or further fields of another event, as a JSON object
     #[arg(long, value_name = "JSON")]
-    pub(crate) input: Option<String>,
+    pub input: Option<String>,
     /// The value that matchers of other events are compared with, such as `startup` for SessionStart
     #[arg(long, default_value = "")]
-    pub(crate) subject: String,
+    pub subject: String,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 }

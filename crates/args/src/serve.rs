@@ -45,58 +45,58 @@ use it at the same time, and leaving stops nothing. `windlass --resume` does the
 a session that a server of yours on this machine has open.";
 
 #[derive(Debug, Args)]
-pub(crate) struct AttachOptions {
+pub struct AttachOptions {
     /// Address of the server, or a login link
     #[arg(value_name = "URL", default_value = "http://127.0.0.1:4747")]
-    pub(crate) url: String,
+    pub url: String,
     /// The session: its name, or the start of its id [default: the last one]
     #[arg(short, long, value_name = "SESSION", conflicts_with = "new")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// Start a new session
     #[arg(long)]
-    pub(crate) new: bool,
+    pub new: bool,
     /// Plain line-by-line output, for screen readers and simple terminals
     #[arg(long)]
-    pub(crate) plain: bool,
+    pub plain: bool,
     /// Use the whole terminal instead of its last lines
     #[arg(long, conflicts_with = "plain")]
-    pub(crate) full_screen: bool,
+    pub full_screen: bool,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ServeOptions {
+pub struct ServeOptions {
     /// Address and port; other machines can connect only if it is not a loopback address [default: server.listen in the settings, or 127.0.0.1:4747]
     #[arg(long, value_name = "ADDR:PORT")]
-    pub(crate) listen: Option<SocketAddr>,
+    pub listen: Option<SocketAddr>,
     /// Host name under which the server is reached, as in `box.lan`; may be repeated
     #[arg(long, value_name = "HOST")]
-    pub(crate) name: Vec<String>,
+    pub name: Vec<String>,
     /// Speak HTTPS with this certificate: a PEM file, with the certificates of the issuers after it
     #[arg(long, value_name = "FILE")]
-    pub(crate) tls_cert: Option<PathBuf>,
+    pub tls_cert: Option<PathBuf>,
     /// Private key of the certificate: a PEM file, not encrypted
     #[arg(long, value_name = "FILE")]
-    pub(crate) tls_key: Option<PathBuf>,
+    pub tls_key: Option<PathBuf>,
     /// A proxy before the server speaks TLS: cookies are marked as secure
     #[arg(long)]
-    pub(crate) https: bool,
+    pub https: bool,
     #[command(flatten)]
-    pub(crate) proxy: ProxyOptions,
+    pub proxy: ProxyOptions,
     /// Also answer as an OpenAI server: /v1/models, /v1/chat/completions and /v1/responses, with a token as the API key
     #[arg(long)]
-    pub(crate) openai: bool,
+    pub openai: bool,
     /// Folder of new sessions that name none [default: the current folder]
     #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
-    pub(crate) cd: Option<PathBuf>,
+    pub cd: Option<PathBuf>,
     /// Allow sessions in your home folder, or in a folder above it
     #[arg(long)]
-    pub(crate) allow_home: bool,
+    pub allow_home: bool,
     #[command(flatten)]
-    pub(crate) mode: ModeOptions,
+    pub mode: ModeOptions,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 }
 
 /// Text at the end of `windlass audit --help`.
@@ -111,20 +111,20 @@ recorded.
 
 /// A proxy that signs people in.
 #[derive(Debug, Args)]
-pub(crate) struct ProxyOptions {
+pub struct ProxyOptions {
     /// Address of a proxy that signs people in and names them in a header
     #[arg(long, value_name = "IP")]
-    pub(crate) trust_proxy: Option<IpAddr>,
+    pub trust_proxy: Option<IpAddr>,
     /// The header, as in `X-Forwarded-User`; it is ignored from other addresses
     #[arg(long, value_name = "NAME")]
-    pub(crate) identity_header: Option<String>,
+    pub identity_header: Option<String>,
     /// User that the proxy may name, with all scopes or with those after `=`; `*` is anybody; may be repeated
     #[arg(long, value_name = "USER[=SCOPE,…]")]
-    pub(crate) identity: Vec<String>,
+    pub identity: Vec<String>,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum TokenCommand {
+pub enum TokenCommand {
     /// Create a token and print it; it cannot be shown again
     Create {
         /// Name of the token, for the list
@@ -165,7 +165,7 @@ pub(crate) enum TokenCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum AuditCommand {
+pub enum AuditCommand {
     /// Print the last rows, one per line
     List(AuditOptions),
     /// Print all rows as JSON, one per line, with the hashes that chain them
@@ -182,30 +182,30 @@ pub(crate) enum AuditCommand {
 
 /// Selection of rows.
 #[derive(Debug, Args)]
-pub(crate) struct AuditOptions {
+pub struct AuditOptions {
     /// Only rows of this user [default: all users]
     #[arg(long, value_name = "NAME", default_value = "*", hide_default_value = true)]
-    pub(crate) user: UserChoice,
+    pub user: UserChoice,
     /// Only rows of this session: its whole id
     #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// Only rows of this kind, such as approval_answered, call_started, login, token_created or admin_read
     #[arg(long, value_name = "KIND")]
-    pub(crate) action: Option<String>,
+    pub action: Option<String>,
     /// Only rows from a date on, or of the last time: 2026-01-31, 12h, 7d
     #[arg(long, value_name = "WHEN")]
-    pub(crate) since: Option<String>,
+    pub since: Option<String>,
     /// Maximum number of rows of `list`; 0 for all
     #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 50)]
-    pub(crate) limit: usize,
+    pub limit: usize,
     /// Print one JSON object per line
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 /// Permission of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum TokenScope {
+pub enum TokenScope {
     /// Read sessions and their events
     Read,
     /// Send messages and run commands

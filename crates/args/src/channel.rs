@@ -16,27 +16,27 @@ A bridge posts messages to /messages, each with the key of its conversation, and
 docs/channels.md has a complete bridge.";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ChannelCommand {
+pub enum ChannelCommand {
     /// Talk to sessions through signed HTTP requests: the base for bridges to chats
     #[command(after_help = WEBHOOK_HELP)]
     Webhook(WebhookOptions),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct WebhookOptions {
+pub struct WebhookOptions {
     /// Receive messages at this address
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8791")]
-    pub(crate) listen: SocketAddr,
+    pub listen: SocketAddr,
     /// Send answers and questions to this address
     #[arg(long, value_name = "URL")]
-    pub(crate) to: String,
+    pub to: String,
     /// Person who may answer permission requests and use commands, as the bridge names the sender; may be repeated
     /// [default: channel.approvers in the settings, or whoever sent the message that is being answered]
     #[arg(long, value_name = "SENDER")]
-    pub(crate) approver: Vec<String>,
+    pub approver: Vec<String>,
     /// Folder that new sessions work in [default: the current one]
     #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
-    pub(crate) cd: Option<PathBuf>,
+    pub cd: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 }

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use super::SettingsOptions;
 
 /// Text at the end of `windlass code --help`.
-pub(crate) const CODE_HELP: &str = "\
+pub const CODE_HELP: &str = "\
 The index has every file of the folder that is neither ignored nor denied, its definitions, and its words with
 identifiers split. It is stored in the state folder and updated with what has changed since.
 
@@ -22,7 +22,7 @@ Exit codes:
   3    a mistake in the settings";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum CodeCommand {
+pub enum CodeCommand {
     /// Bring the index of this folder up to date, and print its size
     Index {
         /// Read every file again
@@ -50,25 +50,25 @@ pub(crate) enum CodeCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CodeSearchOptions {
+pub struct CodeSearchOptions {
     /// The question, error message or names
     #[arg(required = true)]
-    pub(crate) query: Vec<String>,
+    pub query: Vec<String>,
     /// Only this folder or file
     #[arg(long, value_name = "PATH")]
-    pub(crate) path: Option<String>,
+    pub path: Option<String>,
     /// Only source code: no tests, documents and data
     #[arg(long)]
-    pub(crate) code: bool,
+    pub code: bool,
     /// Number of files
     #[arg(long, value_name = "N", default_value_t = 8)]
-    pub(crate) files: usize,
+    pub files: usize,
     /// Number of lines in all
     #[arg(long, value_name = "N", default_value_t = 60)]
-    pub(crate) lines: usize,
+    pub lines: usize,
     /// Print a JSON array of files, each with path, score and lines
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 }

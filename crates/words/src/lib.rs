@@ -3,11 +3,13 @@
 //! A question is searched by its words: any of them may occur, and rare ones count more. Words that carry no
 //! meaning on their own are left out, unless nothing else remains.
 
+mod ranking;
 mod related;
 mod stem;
 
 use std::sync::LazyLock;
 
+pub use self::ranking::{by_session, rank_sessions};
 pub use self::related::related;
 pub use self::stem::stem;
 
@@ -18,8 +20,7 @@ const MAX_QUERY: usize = 48;
 const MAX_WORD: usize = 64;
 
 /// Words that say nothing about the subject of a text, sorted.
-static STOP: LazyLock<Vec<&str>> =
-    LazyLock::new(|| include_str!("words/stop.txt").split_whitespace().collect());
+static STOP: LazyLock<Vec<&str>> = LazyLock::new(|| include_str!("stop.txt").split_whitespace().collect());
 
 /// Returns the words of a text in lower case, in order. Text in scripts without spaces is cut into pairs of
 /// characters.

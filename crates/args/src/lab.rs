@@ -37,7 +37,7 @@ Exit codes:
   10   the session store cannot be used: see `windlass db check`";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum LabCommand {
+pub enum LabCommand {
     /// Run sessions through every context strategy without a model, and compare cost and retained facts
     #[command(after_help = LAB_CONTEXT_HELP)]
     Context(LabContextOptions),
@@ -66,65 +66,65 @@ Exit codes:
   10   the session store cannot be used: see `windlass db check`";
 
 #[derive(Debug, Args)]
-pub(crate) struct LabMemoryOptions {
+pub struct LabMemoryOptions {
     /// Recorded sessions to use
-    pub(crate) sessions: Vec<String>,
+    pub sessions: Vec<String>,
     /// Use every session of this folder, up to the newest 500
     #[arg(long, conflicts_with = "sessions")]
-    pub(crate) all: bool,
+    pub all: bool,
     /// Use generated sessions: 13, unless a number is given
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "13",
           value_parser = clap::value_parser!(u64).range(1..=1_000), conflicts_with_all = ["sessions", "all"])]
-    pub(crate) synthetic: Option<u64>,
+    pub synthetic: Option<u64>,
     /// Seed of the generated sessions
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "synthetic")]
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// Search memory by words only, also if vectors are set up
     #[arg(long)]
-    pub(crate) words: bool,
+    pub words: bool,
     /// The model whose prices and tokenizer are used
     #[arg(short, long, value_name = "NAME", default_value = "claude-sonnet-4-5")]
-    pub(crate) model: String,
+    pub model: String,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct LabContextOptions {
+pub struct LabContextOptions {
     /// Recorded sessions to use
-    pub(crate) sessions: Vec<String>,
+    pub sessions: Vec<String>,
     /// Also use this many generated sessions; 2 if no number is given
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "2",
           value_parser = clap::value_parser!(u64).range(1..=100))]
-    pub(crate) synthetic: Option<u64>,
+    pub synthetic: Option<u64>,
     /// Number of tool calls in each generated session
     #[arg(long, value_name = "N", default_value_t = 300, requires = "synthetic",
           value_parser = clap::value_parser!(u64).range(1..=10_000))]
-    pub(crate) calls: u64,
+    pub calls: u64,
     /// Seed of the first generated session; each further one uses the next number
     #[arg(long, value_name = "NUMBER", default_value_t = 1, requires = "synthetic")]
-    pub(crate) seed: u64,
+    pub seed: u64,
     /// Size of the context window in tokens; smaller than that of most models, so that sessions fill it
     #[arg(long, value_name = "TOKENS", default_value_t = 64_000,
           value_parser = clap::value_parser!(u64).range(4_000..=100_000_000))]
-    pub(crate) window: u64,
+    pub window: u64,
     /// The model whose prices and tokenizer are used
     #[arg(short, long, value_name = "NAME", default_value = "claude-sonnet-4-5")]
-    pub(crate) model: String,
+    pub model: String,
     /// Stand-in for the model when a strategy calls one
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) summarizer: LabSummarizer,
+    pub summarizer: LabSummarizer,
     /// Write a chart of the first session to this file
     #[arg(long, value_name = "FILE")]
-    pub(crate) svg: Option<PathBuf>,
+    pub svg: Option<PathBuf>,
     /// Print one JSON object
     #[arg(long)]
-    pub(crate) json: bool,
+    pub json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-pub(crate) enum LabSummarizer {
+pub enum LabSummarizer {
     /// Select lines by simple rules
     #[default]
     Extract,

@@ -32,7 +32,7 @@ Exit codes:
   130  interrupted";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum CronCommand {
+pub enum CronCommand {
     /// Add a job
     Add(Box<CronAddOptions>),
     /// List the jobs: schedule, last slot and why it did not run, and the next slots
@@ -104,87 +104,87 @@ pub(crate) enum CronCommand {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CronAddOptions {
+pub struct CronAddOptions {
     /// Name of the job: letters, digits, `-` and `_`
-    pub(crate) job: String,
+    pub job: String,
     /// When: a cron pattern, @daily, "every 15m", "daily at 09:00", "weekdays at 09:00", "mon,thu at 18:30"
-    pub(crate) schedule: String,
+    pub schedule: String,
     /// The prompt for the model
     #[arg(required_unless_present = "command", conflicts_with = "command")]
-    pub(crate) prompt: Option<String>,
+    pub prompt: Option<String>,
     #[command(flatten)]
-    pub(crate) work: CronWorkOptions,
+    pub work: CronWorkOptions,
     #[command(flatten)]
-    pub(crate) limits: CronLimitOptions,
+    pub limits: CronLimitOptions,
     #[command(flatten)]
-    pub(crate) policy: CronPolicyOptions,
+    pub policy: CronPolicyOptions,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CronWorkOptions {
+pub struct CronWorkOptions {
     /// Run this command instead of a prompt, without a model
     #[arg(long, value_name = "COMMAND")]
-    pub(crate) command: Option<String>,
+    pub command: Option<String>,
     /// Run the prompt only if this command succeeds; the prompt gets its output
     #[arg(long, value_name = "COMMAND", conflicts_with = "command")]
-    pub(crate) when: Option<String>,
+    pub when: Option<String>,
     /// Time zone of the schedule, such as Europe/Berlin [default: that of this machine]
     #[arg(long, value_name = "ZONE")]
-    pub(crate) timezone: Option<String>,
+    pub timezone: Option<String>,
     /// Folder of the runs [default: the current one]
     #[arg(long, value_name = "FOLDER")]
-    pub(crate) folder: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
     /// `fresh` for a session per run, `continue` for one session for all runs [default: fresh]
     #[arg(long, value_name = "POLICY")]
-    pub(crate) session: Option<String>,
+    pub session: Option<String>,
     /// Place for the results: notice, file:PATH, webhook:URL or session:KEY; may be repeated
     #[arg(long, value_name = "PLACE")]
-    pub(crate) deliver: Vec<String>,
+    pub deliver: Vec<String>,
     /// The provider [default: that of the folder's settings]
     #[arg(long, value_name = "NAME")]
-    pub(crate) provider: Option<String>,
+    pub provider: Option<String>,
     /// The model [default: that of the folder's settings]
     #[arg(long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CronLimitOptions {
+pub struct CronLimitOptions {
     /// Allow calls that do more than read, such as write_file or "bash(cargo test*)"; may be repeated
     #[arg(long = "allow", value_name = "RULE")]
-    pub(crate) allowed_tools: Vec<String>,
+    pub allowed_tools: Vec<String>,
     /// Maximum number of model requests of a run [default: 20]
     #[arg(long, value_name = "N")]
-    pub(crate) max_iterations: Option<u32>,
+    pub max_iterations: Option<u32>,
     /// Maximum cost of a run in US dollars
     #[arg(long, value_name = "USD")]
-    pub(crate) max_cost: Option<f64>,
+    pub max_cost: Option<f64>,
     /// Maximum cost of all runs of a day in US dollars
     #[arg(long, value_name = "USD")]
-    pub(crate) max_cost_per_day: Option<f64>,
+    pub max_cost_per_day: Option<f64>,
     /// Maximum time of a run, such as 30m [default: 1h]
     #[arg(long, value_name = "TIME")]
-    pub(crate) timeout: Option<String>,
+    pub timeout: Option<String>,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CronPolicyOptions {
+pub struct CronPolicyOptions {
     /// Slots at which no Windlass was running: skip, once, "once within 2h" [default: half the interval]
     #[arg(long, value_name = "POLICY")]
-    pub(crate) missed: Option<String>,
+    pub missed: Option<String>,
     /// Slots at which the previous run has not ended: skip, queue or parallel [default: skip]
     #[arg(long, value_name = "POLICY")]
-    pub(crate) overlap: Option<String>,
+    pub overlap: Option<String>,
     /// Runs whose process ended: leave or continue [default: leave]
     #[arg(long, value_name = "POLICY")]
-    pub(crate) on_interrupted: Option<String>,
+    pub on_interrupted: Option<String>,
     /// Maximum random delay of a run, such as 5m
     #[arg(long, value_name = "TIME")]
-    pub(crate) jitter: Option<String>,
+    pub jitter: Option<String>,
     /// Disable the job after this many failed runs in a row; 0 for never [default: 5]
     #[arg(long, value_name = "N")]
-    pub(crate) disable_after: Option<u32>,
+    pub disable_after: Option<u32>,
     /// Add the job, but do not run it yet
     #[arg(long)]
-    pub(crate) disabled: bool,
+    pub disabled: bool,
 }

@@ -15,31 +15,31 @@ Spans are derived from the session's log, so the trace is the same as the one th
 To send the spans of every turn, set OTEL_EXPORTER_OTLP_ENDPOINT, or telemetry.endpoint in your settings.";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ExportCommand {
+pub enum ExportCommand {
     /// Export the trace of a session and its agents for OpenTelemetry
     #[command(after_help = OTEL_HELP)]
     Otel(ExportOtelOptions),
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ExportOtelOptions {
+pub struct ExportOtelOptions {
     /// The session: its name, or the start of its id
-    pub(crate) session: String,
+    pub session: String,
     /// Write to this file: JSON if its name ends in `.json`, otherwise protobuf [default: JSON to standard output]
     #[arg(long, value_name = "FILE")]
-    pub(crate) out: Option<PathBuf>,
+    pub out: Option<PathBuf>,
     /// Send to this collector, such as http://localhost:4318
     #[arg(long, value_name = "URL", conflicts_with_all = ["out", "format"])]
-    pub(crate) endpoint: Option<String>,
+    pub endpoint: Option<String>,
     /// Encoding of the output
     #[arg(long, value_name = "FORMAT", value_enum)]
-    pub(crate) format: Option<OtelFormat>,
+    pub format: Option<OtelFormat>,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OtelFormat {
+pub enum OtelFormat {
     /// OTLP as JSON
     Json,
     /// OTLP as protobuf

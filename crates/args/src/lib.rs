@@ -1,8 +1,14 @@
-//! Command-line arguments of `windlass`.
+//! The command line of `windlass`: its commands and options, and their help.
+//!
+//! The types describe what may be written and check its form; the binary decides what it means. The doc comments of
+//! commands and options are the text of `--help`.
+
+// A field that holds a group of options, and a subcommand, have no help of their own.
+#![allow(missing_docs)]
 
 mod acp;
 mod channel;
-pub(crate) mod code;
+pub mod code;
 mod compat;
 mod cron;
 mod export;
@@ -23,32 +29,49 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use windlass_core::permission::Mode;
 
 use self::acp::ACP_HELP;
-pub(crate) use self::acp::AcpOptions;
-pub(crate) use self::channel::{ChannelCommand, WebhookOptions};
+pub use self::acp::AcpOptions;
+pub use self::channel::{ChannelCommand, WebhookOptions};
 use self::code::{CODE_HELP, CodeCommand};
-pub(crate) use self::compat::{ColorChoice, GuideOptions, InputFormat, OutputFormat, OutputOptions};
+pub use self::compat::{ColorChoice, GuideOptions, InputFormat, OutputFormat, OutputOptions};
 use self::cron::CRON_HELP;
-pub(crate) use self::cron::{CronAddOptions, CronCommand};
-pub(crate) use self::export::{ExportCommand, ExportOtelOptions, OtelFormat};
-pub(crate) use self::hooks::{HookTest, HooksCommand};
+pub use self::cron::{CronAddOptions, CronCommand};
+pub use self::export::{ExportCommand, ExportOtelOptions, OtelFormat};
+pub use self::hooks::{HookTest, HooksCommand};
 use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SESSIONS_HELP};
-pub(crate) use self::kept::{
+pub use self::kept::{
     AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
     ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
     UserChoice,
 };
-pub(crate) use self::lab::{LabCommand, LabContextOptions, LabMemoryOptions, LabSummarizer};
-pub(crate) use self::mcp::{McpCommand, McpServeOptions};
+pub use self::lab::{LabCommand, LabContextOptions, LabMemoryOptions, LabSummarizer};
+pub use self::mcp::{McpCommand, McpServeOptions};
 use self::mcp_client::MCP_HELP;
-pub(crate) use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
-pub(crate) use self::memory::{MEMORY_HELP, MemoryCommand};
+pub use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
+pub use self::memory::{MEMORY_HELP, MemoryCommand};
 use self::serve::{ATTACH_HELP, AUDIT_HELP, SERVE_HELP, TOKEN_HELP};
-pub(crate) use self::serve::{
-    AttachOptions, AuditCommand, AuditOptions, ServeOptions, TokenCommand, TokenScope,
-};
-pub(crate) use self::skills::{PluginsCommand, SkillsCommand};
-use crate::exit::EXIT_CODES;
+pub use self::serve::{AttachOptions, AuditCommand, AuditOptions, ServeOptions, TokenCommand, TokenScope};
+pub use self::skills::{PluginsCommand, SkillsCommand};
 use windlass_config::environment::Given;
+
+/// Table of exit codes for help texts and documents.
+pub const EXIT_CODES: &str = "\
+Exit codes:
+  0    success
+  1    failed
+  2    wrong usage
+  3    invalid settings file or variable
+  4    the session is busy
+  5    a tool call was denied
+  6    the iteration limit was reached
+  7    the cost limit was reached
+  8    the provider failed, rejected the key or could not be reached
+  9    the answer does not match --output-schema
+  10   the session store cannot be used
+  11   --goal: the turn limit was reached
+  12   --goal: the budget was reached (money, tokens, time, or the limit per day)
+  13   --goal: blocked (the same answer or failure again and again, or a question nobody answered)
+  14   --goal: paused for another reason, such as a supervisor that failed
+  130  interrupted";
 
 /// An agent runtime: a model, tools, and a loop that turns.
 #[derive(Debug, Default, Parser)]
@@ -66,38 +89,38 @@ use windlass_config::environment::Given;
     subcommand_required = false,
     disable_help_subcommand = true
 )]
-pub(crate) struct Cli {
+pub struct Cli {
     /// Run this prompt and exit, like `windlass exec <PROMPT>`
     #[arg(short = 'p', long = "print", value_name = "PROMPT", num_args = 0..=1, default_missing_value = "-")]
-    pub(crate) print: Option<String>,
+    pub print: Option<String>,
 
     /// The first message of the session
     #[arg(value_name = "PROMPT")]
-    pub(crate) prompt: Vec<String>,
+    pub prompt: Vec<String>,
 
     /// Database of the sessions: `postgres://…`, `sqlite:PATH`, or a path [default: the setting `store`]
     #[arg(long, value_name = "URL", global = true)]
-    pub(crate) store: Option<String>,
+    pub store: Option<String>,
 
     #[command(flatten)]
-    pub(crate) front: FrontOptions,
+    pub front: FrontOptions,
 
     #[command(flatten)]
-    pub(crate) exec: ExecOptions,
+    pub exec: ExecOptions,
 
     #[command(subcommand)]
-    pub(crate) command: Option<Command>,
+    pub command: Option<Command>,
 }
 
 impl Cli {
     /// Reads the command line of this process. A request for help is an error, too.
-    pub(crate) fn of_process() -> Result<Self, clap::Error> {
+    pub fn of_process() -> Result<Self, clap::Error> {
         let arguments: Vec<OsString> = std::env::args_os().collect();
         lone::parse(&arguments).map_or_else(|| Self::try_parse_from(arguments), Ok)
     }
 
     /// Returns the options about settings, where a command that uses the store has them.
-    pub(crate) fn settings(&self) -> Option<&SettingsOptions> {
+    pub fn settings(&self) -> Option<&SettingsOptions> {
         match &self.command {
             None => Some(&self.exec.settings),
             Some(Command::Exec(exec)) => Some(&exec.options.settings),
@@ -126,7 +149,7 @@ With a key:
   windlass exec \"fix the failing test\"";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Command {
+pub enum Command {
     /// Run one prompt non-interactively: for scripts, pipes and CI
     #[command(after_help = EXIT_CODES)]
     Exec(Box<ExecCommand>),
@@ -332,15 +355,15 @@ The key is tested with one request to its provider, and stored only if it works.
 environment and from `key_command` take precedence.";
 
 #[derive(Debug, Args)]
-pub(crate) struct ConnectOptions {
+pub struct ConnectOptions {
     /// Name of the provider; without one, all providers are listed
     #[arg(value_name = "PROVIDER")]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
     /// Read a key even if the provider needs none or already has one
     #[arg(long, requires = "name")]
-    pub(crate) key: bool,
+    pub key: bool,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 }
 
 /// Text at the end of `windlass trust --help`.
@@ -357,80 +380,80 @@ Exit codes:
   5    not trusted: you declined, or there was no terminal to ask on and no --yes";
 
 #[derive(Debug, Args)]
-pub(crate) struct TrustOptions {
+pub struct TrustOptions {
     /// The project, or a folder in it [default: the current folder]
-    pub(crate) folder: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
     /// Trust without asking: for scripts, and for projects you have already reviewed
     #[arg(short, long, conflicts_with_all = ["list", "revoke"])]
-    pub(crate) yes: bool,
+    pub yes: bool,
     /// List the trusted folders, and show which ones have changed since
     #[arg(long, conflicts_with_all = ["folder", "revoke"])]
-    pub(crate) list: bool,
+    pub list: bool,
     /// Stop trusting the folder
     #[arg(long)]
-    pub(crate) revoke: bool,
+    pub revoke: bool,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct ExecCommand {
+pub struct ExecCommand {
     /// The prompt; with `-` or nothing it is read from standard input. Input piped alongside a prompt is
     /// appended as context. Slash commands such as `/help` run without calling a model
-    pub(crate) prompt: Vec<String>,
+    pub prompt: Vec<String>,
     #[command(flatten)]
-    pub(crate) options: ExecOptions,
+    pub options: ExecOptions,
 }
 
 #[derive(Debug, Clone, Args, Default)]
-pub(crate) struct ExecOptions {
+pub struct ExecOptions {
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 
     /// Work in this folder instead of the current one
     #[arg(short = 'C', long = "cd", value_name = "FOLDER")]
-    pub(crate) cd: Option<PathBuf>,
+    pub cd: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) output: OutputOptions,
+    pub output: OutputOptions,
 
     #[command(flatten)]
-    pub(crate) guide: GuideOptions,
+    pub guide: GuideOptions,
 
     /// Maximum number of model calls
     #[arg(long, visible_alias = "max-turns", value_name = "N")]
-    pub(crate) max_iterations: Option<u32>,
+    pub max_iterations: Option<u32>,
 
     /// Spending limit in US dollars
     #[arg(long, value_name = "USD")]
-    pub(crate) max_cost: Option<f64>,
+    pub max_cost: Option<f64>,
 
     #[command(flatten)]
-    pub(crate) goal: GoalOptions,
+    pub goal: GoalOptions,
 
     #[command(flatten)]
-    pub(crate) session: SessionOptions,
+    pub session: SessionOptions,
 
     /// Work in your home folder, or in a folder above it, without a question
     #[arg(long)]
-    pub(crate) allow_home: bool,
+    pub allow_home: bool,
 
     #[command(flatten)]
-    pub(crate) mode: ModeOptions,
+    pub mode: ModeOptions,
 
     /// Write every model request and reply to numbered files in this folder, without keys
     #[arg(long, value_name = "FOLDER")]
-    pub(crate) debug_dump: Option<PathBuf>,
+    pub debug_dump: Option<PathBuf>,
 }
 
 /// The permission mode of a run.
 #[derive(Debug, Clone, Args, Default)]
-pub(crate) struct ModeOptions {
+pub struct ModeOptions {
     /// Permission mode: plan, ask, edits, auto, full or unattended
     #[arg(long, value_name = "MODE")]
-    pub(crate) mode: Option<String>,
+    pub mode: Option<String>,
 
     /// Permission mode by its name in Claude Code or Codex: default asks before every write
     #[arg(long, value_name = "MODE", conflicts_with = "mode", value_parser = Mode::from_permission_mode)]
-    pub(crate) permission_mode: Option<Mode>,
+    pub permission_mode: Option<Mode>,
 }
 
 impl ModeOptions {
@@ -452,108 +475,108 @@ impl ModeOptions {
 
 /// The end of a run. GOAL-3: a goal to work on over many turns.
 #[derive(Debug, Clone, Args, Default)]
-pub(crate) struct GoalOptions {
+pub struct GoalOptions {
     /// Finish only when the model calls the `done` tool
     #[arg(long)]
-    pub(crate) require_done: bool,
+    pub require_done: bool,
 
     /// Work towards this goal over many turns, without input; without a text, continue the goal of the resumed
     /// session
     #[arg(long, value_name = "TEXT", num_args = 0..=1, default_missing_value = "", conflicts_with = "require_done")]
-    pub(crate) goal: Option<String>,
+    pub goal: Option<String>,
 
     /// The goal is reached when this command succeeds; may be repeated
     #[arg(long, value_name = "COMMAND", requires = "goal")]
-    pub(crate) check: Vec<String>,
+    pub check: Vec<String>,
 
     /// The goal is reached when this file exists and has content; may be repeated
     #[arg(long, value_name = "PATH", requires = "goal")]
-    pub(crate) file: Vec<String>,
+    pub file: Vec<String>,
 
     /// The goal is reached when you confirm it
     #[arg(long, requires = "goal")]
-    pub(crate) ask: bool,
+    pub ask: bool,
 
     /// Maximum number of turns towards the goal
     #[arg(long, value_name = "N", requires = "goal", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) turns: Option<u32>,
+    pub turns: Option<u32>,
 }
 
 /// Appearance of an interactive session.
 #[derive(Debug, Clone, Args, Default)]
-pub(crate) struct FrontOptions {
+pub struct FrontOptions {
     /// Plain line-by-line output, for screen readers and simple terminals
     #[arg(long, conflicts_with_all = ["full_screen", "print"])]
-    pub(crate) plain: bool,
+    pub plain: bool,
 
     /// Use the whole terminal instead of its last lines
     #[arg(long, conflicts_with = "print")]
-    pub(crate) full_screen: bool,
+    pub full_screen: bool,
 }
 
 /// The session a run belongs to.
 #[derive(Debug, Clone, Args, Default)]
-pub(crate) struct SessionOptions {
+pub struct SessionOptions {
     /// Continue the most recent session in this folder
     #[arg(long = "continue", visible_alias = "last", conflicts_with = "ephemeral")]
-    pub(crate) continue_last: bool,
+    pub continue_last: bool,
 
     /// Resume this session: its name, or the start of its id; without either, choose from a list
     #[arg(short, long, value_name = "SESSION", num_args = 0..=1, default_missing_value = "", conflicts_with = "ephemeral")]
-    pub(crate) resume: Option<String>,
+    pub resume: Option<String>,
 
     /// Continue in a copy, and leave the original session unchanged
     #[arg(long, visible_alias = "fork-session")]
-    pub(crate) fork: bool,
+    pub fork: bool,
 
     /// Do not save this session
     #[arg(long, alias = "no-session", alias = "no-session-persistence")]
-    pub(crate) ephemeral: bool,
+    pub ephemeral: bool,
 
     /// Id of the new session: a UUID
     #[arg(long, value_name = "UUID")]
-    pub(crate) session_id: Option<String>,
+    pub session_id: Option<String>,
 
     /// Name of the new session, for `--resume`
     #[arg(long, value_name = "NAME")]
-    pub(crate) name: Option<String>,
+    pub name: Option<String>,
 }
 
 #[derive(Debug, Clone, Args, Default)]
-pub(crate) struct SettingsOptions {
+pub struct SettingsOptions {
     /// The provider: a preset such as `anthropic`, `openai`, `ollama`, `sim`, or one defined in your settings
     #[arg(long, value_name = "NAME")]
-    pub(crate) provider: Option<String>,
+    pub provider: Option<String>,
 
     /// The model's id, as the provider spells it
     #[arg(short, long, value_name = "NAME")]
-    pub(crate) model: Option<String>,
+    pub model: Option<String>,
 
     /// Read this settings file instead of the default one
     #[arg(long, value_name = "FILE")]
-    pub(crate) config: Option<PathBuf>,
+    pub config: Option<PathBuf>,
 
     /// Add the settings in `profiles/NAME.toml` beside your settings file
     #[arg(long, value_name = "NAME")]
-    pub(crate) profile: Option<String>,
+    pub profile: Option<String>,
 
     /// Override a setting, as in `-c agent.max_iterations=50`; may be repeated
     #[arg(short = 'c', value_name = "KEY=VALUE")]
-    pub(crate) set: Vec<String>,
+    pub set: Vec<String>,
 
     /// Write a log file: error, warn, info, debug or trace
     #[arg(long, value_name = "LEVEL")]
-    pub(crate) log_level: Option<String>,
+    pub log_level: Option<String>,
 }
 
 impl SettingsOptions {
     /// Converts the options to plain data, for the code that loads settings.
-    pub(crate) fn given(&self) -> Given {
+    pub fn given(&self) -> Given {
         self.given_with(Vec::new())
     }
 
     /// Like [`Self::given`], plus settings that have a dedicated flag.
-    pub(crate) fn given_with(&self, mut flags: Vec<(&'static str, &'static str, String)>) -> Given {
+    pub fn given_with(&self, mut flags: Vec<(&'static str, &'static str, String)>) -> Given {
         let level = self.log_level.clone();
         flags.extend(level.map(|level| ("log.level", "--log-level", level)));
         Given {
@@ -568,32 +591,32 @@ impl SettingsOptions {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct DemoOptions {
+pub struct DemoOptions {
     /// Create the project in this folder and keep it [default: a temporary folder]
     #[arg(long, value_name = "FOLDER")]
-    pub(crate) keep: Option<PathBuf>,
+    pub keep: Option<PathBuf>,
     /// Wire format between Windlass and the simulated model
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) wire: DemoWire,
+    pub wire: DemoWire,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct SandboxOptions {
+pub struct SandboxOptions {
     /// Allow network access
     #[arg(long)]
-    pub(crate) network: bool,
+    pub network: bool,
     /// Also allow writing to this folder; may be repeated
     #[arg(long, value_name = "FOLDER")]
-    pub(crate) write: Vec<PathBuf>,
+    pub write: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
     /// The command and its arguments, after `--`
     #[arg(last = true, required = true)]
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
-pub(crate) enum DemoWire {
+pub enum DemoWire {
     /// Anthropic Messages
     #[default]
     Anthropic,
@@ -604,7 +627,7 @@ pub(crate) enum DemoWire {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ConfigCommand {
+pub enum ConfigCommand {
     /// Print every setting in effect
     Show {
         /// Show where each value comes from
@@ -627,7 +650,7 @@ pub(crate) enum ConfigCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum ToolsCommand {
+pub enum ToolsCommand {
     /// List the tools a model can call and where each comes from: built in, yours or the project's
     List {
         #[command(flatten)]
@@ -654,7 +677,7 @@ pub(crate) enum ToolsCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum PermissionsCommand {
+pub enum PermissionsCommand {
     /// Print the mode, the rules in effect with their sources, and your permanent approvals
     List {
         #[command(flatten)]
@@ -678,21 +701,21 @@ Try a rule before you add it to your settings:
 Approvals, permanent or for a session, are ignored here: calls they cover are shown as asking.";
 
 #[derive(Debug, Args)]
-pub(crate) struct ReplayOptions {
+pub struct ReplayOptions {
     /// A file of calls
-    pub(crate) calls: Option<PathBuf>,
+    pub calls: Option<PathBuf>,
     /// Test the calls of this session; may be repeated
     #[arg(long, value_name = "SESSION")]
-    pub(crate) session: Vec<String>,
+    pub session: Vec<String>,
     /// Test the calls of all sessions
     #[arg(long, conflicts_with = "session")]
-    pub(crate) all_sessions: bool,
+    pub all_sessions: bool,
     #[command(flatten)]
-    pub(crate) settings: SettingsOptions,
+    pub settings: SettingsOptions,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum SimCommand {
+pub enum SimCommand {
     /// Serve the simulated model on loopback: Anthropic Messages, OpenAI Chat Completions and Responses, Gemini
     Serve {
         /// A script of replies (YAML) [default: rules that answer simple requests]

@@ -25,7 +25,7 @@ Examples:
   windlass plugins update tools";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum SkillsCommand {
+pub enum SkillsCommand {
     /// List the skills of this folder, where each comes from, and the mistakes in them
     List,
     /// Check skills: one folder or SKILL.md file, or all of this folder; the exit code is 1 if one cannot be used
@@ -44,7 +44,7 @@ pub(crate) enum SkillsCommand {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum PluginsCommand {
+pub enum PluginsCommand {
     /// Copy a plugin from a folder or a git URL, and list everything it brings; it is not enabled yet
     Add {
         /// Folder of the plugin, or git URL

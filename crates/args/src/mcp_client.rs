@@ -20,7 +20,7 @@ Examples:
   windlass mcp login docs            log in with a browser";
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum McpClientCommand {
+pub enum McpClientCommand {
     /// Add a server: a command after `--`, or an address with --url
     Add(McpAddOptions),
     /// List the servers of this folder: where they come from, and whether they are used
@@ -84,31 +84,31 @@ pub(crate) enum McpClientCommand {
 
 /// An agent with MCP servers of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum McpImportFrom {
+pub enum McpImportFrom {
     Claude,
     Codex,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct McpAddOptions {
+pub struct McpAddOptions {
     /// Name of the server
-    pub(crate) name: String,
+    pub name: String,
     /// Program and arguments, after `--`
     #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) command: Vec<String>,
+    pub command: Vec<String>,
     /// Address of the server
     #[arg(long, conflicts_with = "command")]
-    pub(crate) url: Option<String>,
+    pub url: Option<String>,
     /// Header of every request, as "Name: value"; can be repeated
     #[arg(long, value_name = "HEADER", requires = "url")]
-    pub(crate) header: Vec<String>,
+    pub header: Vec<String>,
     /// Environment variable of the program, as NAME=VALUE; can be repeated
     #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) env: Vec<String>,
+    pub env: Vec<String>,
     /// Run the program without the network
     #[arg(long)]
-    pub(crate) no_network: bool,
+    pub no_network: bool,
     /// Write to the `.mcp.json` of this folder
     #[arg(long)]
-    pub(crate) project: bool,
+    pub project: bool,
 }
