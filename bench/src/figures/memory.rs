@@ -14,7 +14,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use windlass_core::clock::{Timestamp, system};
 use windlass_core::id::SessionId;
-use windlass_core::log::{MemoryKind, MemorySource, Store, rank_sessions};
+use windlass_core::log::{MemoryKind, MemorySource, Store};
 use windlass_memory::unit::said;
 use windlass_memory::{
     EmbedError, EmbedPurpose, Embedder, MINILM_MODEL, Memory, MiniLm, Scopes, embed_missing,
@@ -350,7 +350,7 @@ fn session_share(
 ) -> f64 {
     let session = |turn: &usize| conversation.turns[*turn].session;
     let scores = found.hits.iter().map(|hit| f64::from(hit.score));
-    let order = rank_sessions(ranked.iter().map(session).zip(scores));
+    let order = windlass_words::rank_sessions(ranked.iter().map(session).zip(scores));
     let mut wanted: Vec<usize> = evidence.iter().map(session).collect();
     wanted.sort_unstable();
     wanted.dedup();

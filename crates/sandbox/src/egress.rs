@@ -150,7 +150,7 @@ impl Egress {
                 let client = match listener.accept() {
                     Ok((client, _)) => client,
                     Err(error) if is_passing(&error) => {
-                        thread::sleep(PAUSE);
+                        thread::park_timeout(PAUSE);
                         continue;
                     }
                     Err(_) => return,

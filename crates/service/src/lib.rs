@@ -29,7 +29,6 @@ mod pins;
 mod queries;
 mod queue;
 mod recorder;
-pub mod replay;
 mod replies;
 mod sink;
 mod title;

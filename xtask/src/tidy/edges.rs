@@ -94,6 +94,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/postgres",   package: "windlass-postgres",   product: Siblings::Only(&["windlass-core", "windlass-words"]), tests: Siblings::Any },
     Member { folder: "crates/store",      package: "windlass-store",      product: Siblings::BaseAnd(&["windlass-postgres", "windlass-words"]), tests: Siblings::Any },
     Member { folder: "crates/service",    package: "windlass-service",    product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/replay",     package: "windlass-replay",     product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/lab",        package: "windlass-lab",        product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/cron",       package: "windlass-cron",       product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/telemetry",  package: "windlass-telemetry",  product: ONLY_BASE, tests: Siblings::Any },
