@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use windlass_api::{Answer, UserReply, Waiting};
+use windlass_core::text::with_signs;
 
 use crate::card::Card;
 use crate::client::ClientAbilities;
@@ -92,7 +93,7 @@ fn permission(session: &str, waiting: &Waiting, card: &Card) -> Option<Question>
 }
 
 fn option(id: &str, name: &str, kind: &str) -> Value {
-    json!({ "optionId": id, "name": name, "kind": kind })
+    json!({ "optionId": id, "name": with_signs(name), "kind": kind })
 }
 
 /// SAFE-6: names what a lasting yes covers.

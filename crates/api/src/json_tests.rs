@@ -122,7 +122,7 @@ fn requests() -> Vec<&'static str> {
         Input: [Input { text: "hi".into(), attachments: vec![part()] } => {
             "text": "hi", "attachments": [{"type": "text", "data": {"text": "hi"}}]
         }]
-        Find: [Find { words: "a".into(), place: None, limit: 5 } => {"words": "a", "place": null, "limit": 5}]
+        Find: [Find { words: "a".into(), limit: 5, ..Find::default() } => {"words": "a", "place": null, "limit": 5}]
     }
 }
 

@@ -25,6 +25,7 @@ use self::push::Subscriptions;
 pub(crate) use self::token::token;
 use crate::args::{ExecOptions, ServeOptions};
 use crate::attach;
+use crate::audit::{self, LocalAccounts};
 use crate::cron::{InSession, News};
 use crate::engine::{self, LAST_CALL, Plan, working_directory};
 use crate::exec::flags;
@@ -87,7 +88,7 @@ fn ports(
     keeper: &SessionStore,
     (given, cwd): (Given, &Path),
     watch: &Watch,
-    settings: &Settings,
+    settings: &Arc<Settings>,
 ) -> Result<ServerPorts, Problem> {
     let observer = watch.observer.clone();
     let metrics = move || {
@@ -107,6 +108,7 @@ fn ports(
         }),
         files,
         metrics: Arc::new(metrics),
+        accounts: Arc::new(LocalAccounts::new(&keeper.store, settings)),
         push: PushPorts {
             file: Arc::new(Subscriptions(file)),
             objection: windlass_tools::address_objection,
@@ -131,6 +133,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     } = ready;
     let exposure = exposure(options, &settings.agent.session.server)?;
     keeper.ready().await?;
+    audit::prune(&keeper.store, &settings).await?;
     let plan = Plan {
         cwd: cwd.clone(),
         which,

@@ -98,6 +98,7 @@ mod suite {
     mod tui_writing;
     mod turn;
     mod undo;
+    mod users;
     mod voice;
     mod web;
 }

@@ -277,6 +277,7 @@ impl Turn {
             // An existing answer is worth more than the request to stop.
             Flow::Stop if matches!(next, Next::End(_)) => self.go(next),
             Flow::Stop => self.fail(FailureKind::Stopped, verdict.reason, None, FinishReason::Error),
+            Flow::OverBudget => self.fail(FailureKind::CostLimit, verdict.reason, None, FinishReason::Error),
         }
     }
 

@@ -7,11 +7,12 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{Backend, SessionId};
+use windlass_api::{Backend, SessionId, UserName};
 use windlass_core::clock::Clock;
 use windlass_core::log::Store;
 
 use crate::access::ServerAccess;
+use crate::accounts::Accounts;
 use crate::carried::Carried;
 use crate::checks::Failures;
 use crate::coarse::Coarse;
@@ -39,6 +40,8 @@ pub struct ServerPorts {
     pub imports: Arc<dyn SessionImports>,
     /// Returns the metrics of the sessions, in the text format of Prometheus.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The audit log, and the limits of users.
+    pub accounts: Arc<dyn Accounts>,
     /// Web push.
     pub push: PushPorts,
     /// Shows a warning to whoever runs the server.
@@ -83,6 +86,8 @@ pub struct UploadedSession {
     pub text: String,
     /// True to import the part that can be read.
     pub lenient: bool,
+    /// Owner of the session.
+    pub user: UserName,
 }
 
 /// An imported session.

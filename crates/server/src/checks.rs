@@ -17,6 +17,7 @@ use crate::access::ServerAccess;
 use crate::app::{App, Shared, lock};
 use crate::connection::Guest;
 use crate::credentials::{Credential, CredentialKind, Scope};
+use crate::owner;
 use crate::problem::Problem;
 
 /// Address of the client.
@@ -118,7 +119,11 @@ fn host(request: &Request) -> Option<&str> {
 /// Checks 4 and 5, for a known route.
 pub(crate) async fn inner(app: Shared, needs: Needs, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
-    match permitted(&app, needs, &head).await {
+    let permitted = match permitted(&app, needs, &head).await {
+        Ok(Some(who)) => owner::check(&app, &who.0, &mut head).await.map(|()| Some(who)),
+        permitted => permitted,
+    };
+    match permitted {
         Ok(who) => {
             if let Some(who) = who {
                 head.extensions.insert(who);

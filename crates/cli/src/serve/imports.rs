@@ -23,7 +23,7 @@ pub(crate) struct LocalImports {
 #[async_trait]
 impl SessionImports for LocalImports {
     async fn import(&self, upload: UploadedSession) -> Result<ImportedSession, ImportRefusal> {
-        let here = self.here.clone();
+        let (here, user) = (self.here.clone(), upload.user.clone());
         let reading = move || {
             let place = (upload.name.as_str(), Path::new(&here));
             let read = parse(None, upload.text.as_bytes(), place, upload.lenient);
@@ -43,7 +43,7 @@ impl SessionImports for LocalImports {
         {
             imported.place = Some(place);
         }
-        let kept = keep(&*self.store, &imported, Path::new(&self.here)).await;
+        let kept = keep(&*self.store, &imported, Path::new(&self.here), user).await;
         let id = kept.map_err(|error| ImportRefusal::Failed(error.to_string()))?;
         let from = from.to_possible_value();
         Ok(ImportedSession {

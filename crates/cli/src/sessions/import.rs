@@ -5,7 +5,7 @@
 
 use std::path::Path;
 
-use windlass_api::SessionId;
+use windlass_api::{SessionId, UserName};
 use windlass_core::clock::{Clock, SystemClock};
 use windlass_core::log::Store;
 use windlass_core::text::count;
@@ -33,7 +33,8 @@ pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result
     let name = options.file.display().to_string();
     let (from, imported) = parse(options.from, &bytes, (&name, &here), options.lenient)?;
     refuse_damage(&imported, options.lenient)?;
-    let id = keep(store, &imported, &here).await.map_err(problem)?;
+    let kept = keep(store, &imported, &here, UserName::default()).await;
+    let id = kept.map_err(problem)?;
     report(&imported, from, &id);
     Ok(Exit::Ok)
 }

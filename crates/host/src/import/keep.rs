@@ -3,17 +3,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use windlass_api::{Event, SessionId};
+use windlass_api::{Event, SessionId, UserName};
 use windlass_core::log::{Batch, Durability, Lease, LogError, NewSession, Store};
 
 use super::Imported;
 
 /// Stores all events as a session that can be resumed. If that fails, nothing is stored. `here` is the folder of a
-/// session whose own does not exist.
+/// session whose own does not exist, and `user` owns it.
 ///
 /// # Errors
 /// If the store fails.
-pub async fn keep(store: &dyn Store, imported: &Imported, here: &Path) -> Result<SessionId, LogError> {
+pub async fn keep(
+    store: &dyn Store,
+    imported: &Imported,
+    here: &Path,
+    user: UserName,
+) -> Result<SessionId, LogError> {
     let known = match &imported.id {
         Some(id) => store.get(id).await?.is_some(),
         None => false,
@@ -28,6 +33,7 @@ pub async fn keep(store: &dyn Store, imported: &Imported, here: &Path) -> Result
         label: imported.label.clone(),
         place: place.map_or_else(|| here.display().to_string(), str::to_owned),
         time: imported.created_at.unwrap_or_default(),
+        user,
     };
     let opened = store.create(new, &windlass_store::owner()).await?;
     let written = append(store, &opened.lease, imported, &id).await;

@@ -134,10 +134,10 @@ async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &Credential) -
         join(app, &queue, followed, has_old_epoch, &mut first).await?;
     }
     if with_list {
-        app.coarse.join(&queue);
+        app.coarse.join(&queue, &who.user);
     }
     app.metrics.opened();
-    let user = user_of(who);
+    let user = user_of(&who.user);
     app.push.is_present(&user, true);
     let events = Events {
         app: Arc::clone(app),
