@@ -86,7 +86,7 @@ pub struct UploadedSession {
     pub text: String,
     /// True to import the part that can be read.
     pub lenient: bool,
-    /// Owner of the session.
+    /// User that it belongs to from now on.
     pub user: UserName,
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use windlass_api::{Event, SessionId, UserName};
+use windlass_api::{Event, Label, SessionId, UserName};
 use windlass_core::log::{Batch, Durability, Lease, LogError, NewSession, Store};
 
 use super::Imported;
@@ -30,7 +30,11 @@ pub async fn keep(
     let new = NewSession {
         id: Some(id.clone()),
         parent: None,
-        label: imported.label.clone(),
+        label: Label {
+            // The key of a session that was exported may be another user's here.
+            key: imported.label.key.as_deref().map(|key| user.scoped(key)),
+            ..imported.label.clone()
+        },
         place: place.map_or_else(|| here.display().to_string(), str::to_owned),
         time: imported.created_at.unwrap_or_default(),
         user,

@@ -1,8 +1,8 @@
 //! Uploads of session files.
 
-use axum::extract::{FromRequest, Request, State};
+use axum::Json;
+use axum::extract::{Extension, FromRequest, Request, State};
 use axum::http::StatusCode;
-use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use tokio::sync::Semaphore;
