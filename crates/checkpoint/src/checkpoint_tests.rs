@@ -651,7 +651,7 @@ async fn what_was_given_up_is_not_done_later() {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
-        model: CallModel::none(),
+        model: CallModel::default(),
         confirmed: false,
         places: Arc::default(),
     };

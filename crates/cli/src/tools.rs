@@ -119,7 +119,7 @@ async fn run(name: &str, arguments: &str, yes: bool, options: &SettingsOptions) 
         execution: catalog.execution(),
         progress: Progress::none(),
         person: Person::nobody(),
-        model: CallModel::none(),
+        model: CallModel::default(),
         confirmed: yes,
         places: Arc::default(),
     };

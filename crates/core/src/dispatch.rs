@@ -147,7 +147,7 @@ pub(crate) async fn dispatch(deps: &Calls<'_>, calls: Vec<Planned>) -> Settled {
     };
     Settled {
         results,
-        charges: deps.model.take_charges(),
+        usage: deps.model.take_usage(),
         end,
         now: deps.clock.now(),
     }

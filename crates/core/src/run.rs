@@ -110,9 +110,7 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
                 turn.billed_to(ports.provider.name(), ports.provider.model());
                 turn.answered(answer);
             }
-            Action::Call(calls) => {
-                turn.settled(dispatch(&Calls::new(config, ports, &model), calls).await);
-            }
+            Action::Call(calls) => turn.settled(dispatch(&Calls::new(config, ports, &model), calls).await),
             Action::Shrink(shrink) => {
                 let smaller = compact(
                     &CompactionPorts::new(config, ports),

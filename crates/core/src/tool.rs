@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::args::{parse_strict, raw_arguments};
 pub use self::erased::{AnyTool, Prepared, erase};
-pub use self::model::{CallModel, CallRequest, Charge, SAMPLING};
+pub use self::model::{CallModel, SAMPLING};
 pub use self::outputs::{Kept, Outputs, RECALL, TOOL_OUTPUT};
 pub use self::person::Person;
 pub use self::set::ToolSet;

@@ -24,7 +24,6 @@ use crate::message::{FinishReason, FragmentSource, Message, Part, Role};
 use crate::middleware::{Depth, Flow, IterationView, Shrink, Stage, Verdict};
 use crate::model::{Model, Price, Usage};
 use crate::provider::{Prefix, ProviderError};
-use crate::tool::Charge;
 
 /// Next action of the driver.
 #[derive(Debug, Clone, PartialEq)]
@@ -313,7 +312,7 @@ impl Turn {
             return;
         };
         self.now = settled.now;
-        self.charged(settled.charges);
+        self.spend(settled.usage);
         self.repeats.observe(&calls, &settled.results);
         let parts = settled.results.into_iter().map(Part::ToolResult).collect();
         self.append(Message::new(&self.session, Role::Tool, parts, self.now));
@@ -556,29 +555,24 @@ impl Turn {
         self.history.push(message);
     }
 
-    /// Books what calls spent on requests of their own.
-    fn charged(&mut self, charges: Vec<Charge>) {
-        for charge in charges {
-            self.spent.usage.add(&charge.usage);
-            self.spent.cost_usd += charge.cost_usd.unwrap_or_default();
-            self.news.push(Event::Usage {
-                usage: charge.usage,
-                cost_usd: charge.cost_usd,
-                cause: charge.cause,
-            });
+    /// Counts and records the usage of requests.
+    fn spend(&mut self, requests: Vec<Event>) {
+        for event in requests {
+            if let Event::Usage { usage, cost_usd, .. } = &event {
+                self.spent.usage.add(usage);
+                self.spent.cost_usd += cost_usd.unwrap_or_default();
+            }
+            self.news.push(event);
         }
     }
 
     fn book(&mut self, usage: Usage, cause: &str) {
-        let cost_usd = self.payee.price.map(|price| price.cost(&usage));
-        self.spent.usage.add(&usage);
-        self.spent.cost_usd += cost_usd.unwrap_or_default();
         self.last_usage = Some(usage);
-        self.news.push(Event::Usage {
+        self.spend(vec![Event::Usage {
             usage,
-            cost_usd,
+            cost_usd: self.payee.price.map(|price| price.cost(&usage)),
             cause: cause.to_owned(),
-        });
+        }]);
     }
 }
 

@@ -94,7 +94,7 @@ fn settle(turn: &mut Turn, content: &str) {
     });
     turn.settled(Settled {
         results: results.collect(),
-        charges: Vec::new(),
+        usage: Vec::new(),
         end: None,
         now: NOW,
     });
@@ -564,7 +564,7 @@ fn cancel_keeps_what_was_said() {
         .collect();
     in_tools.settled(Settled {
         results,
-        charges: Vec::new(),
+        usage: Vec::new(),
         end: Some(SettledEnd::Canceled),
         now: NOW,
     });

@@ -244,7 +244,7 @@ fn context(call: &AdmittedCall, session: &SessionInfo) -> ToolContext {
         }),
         progress: Progress::none(),
         person: Person::nobody(),
-        model: CallModel::none(),
+        model: CallModel::default(),
         confirmed: true,
         places: Arc::default(),
     }

@@ -84,7 +84,7 @@ async fn output(bed: &Bed, words: usize, was_confirmed: bool) -> ToolOutput {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
-        model: CallModel::none(),
+        model: CallModel::default(),
         confirmed: false,
         places: Arc::default(),
     };

@@ -5,6 +5,7 @@
 mod claude_code;
 mod codex;
 mod conversation;
+mod keep;
 mod lines;
 mod pi;
 mod windlass;
@@ -17,6 +18,7 @@ use windlass_api::{Event, Label, SessionId};
 use windlass_config::Problem;
 use windlass_core::clock::Timestamp;
 
+pub use self::keep::keep;
 use self::lines::Lines;
 
 /// Format of a session file.

@@ -47,6 +47,8 @@ pub(crate) struct Hub {
     calls: Mutex<Vec<(u64, CallLink)>>,
     next: AtomicU64,
     log: Mutex<VecDeque<String>>,
+    /// The turn that asked the model last, and the number of its requests.
+    sampled: Mutex<(CallModel, usize)>,
     /// True once the server said that its lists changed.
     pub(crate) has_changed: AtomicBool,
 }
@@ -74,8 +76,19 @@ impl Hub {
         lock(&self.log).iter().cloned().collect()
     }
 
+    /// Counts a request to the model, and returns false if the turn has used up its number.
+    pub(crate) fn admits(&self, model: &CallModel, limit: usize) -> bool {
+        let mut sampled = lock(&self.sampled);
+        if !sampled.0.is_of_turn(model) {
+            *sampled = (model.clone(), 0);
+        }
+        let is_free = sampled.1 < limit;
+        sampled.1 += usize::from(is_free);
+        is_free
+    }
+
     /// Returns the connections of the latest call.
-    fn link(&self) -> Option<CallLink> {
+    pub(crate) fn link(&self) -> Option<CallLink> {
         lock(&self.calls).last().map(|(_, link)| link.clone())
     }
 }
@@ -144,7 +157,7 @@ impl ClientHandler for Handler {
         request: CreateMessageRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<CreateMessageResult, ErrorData> {
-        let asked = crate::sampling::sample(&self.server, self.sampling, request, self.hub.link()).await;
+        let asked = crate::sampling::sample(&self.server, self.sampling, request, &self.hub).await;
         match &asked {
             Ok(answered) => self.hub.note(&format!("asked the model {}", answered.model)),
             Err(error) => self

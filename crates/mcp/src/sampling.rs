@@ -11,12 +11,13 @@ use rmcp::model::{
     SamplingContent, SamplingMessage, SamplingMessageContentBlock,
 };
 use windlass_core::clock::Timestamp;
+use windlass_core::event::Event;
 use windlass_core::message::{self, Binary, Message, Part};
 use windlass_core::permission::Question;
-use windlass_core::provider::{Completion, StopReason};
-use windlass_core::tool::{CallRequest, SAMPLING};
+use windlass_core::provider::{Completion, Prefix, Request, StopReason, ToolChoice};
+use windlass_core::tool::SAMPLING;
 
-use crate::client::CallLink;
+use crate::client::Hub;
 use crate::config::SamplingLimits;
 use crate::content::{line, plain};
 
@@ -51,18 +52,21 @@ pub(crate) async fn sample(
     server: &str,
     limits: Option<SamplingLimits>,
     request: CreateMessageRequestParams,
-    link: Option<CallLink>,
+    hub: &Hub,
 ) -> Result<CreateMessageResult, ErrorData> {
     let limits = limits.ok_or_else(ErrorData::method_not_found::<CreateMessageRequestMethod>)?;
     let rejected = |why: &str| ErrorData::new(REJECTED, why.to_owned(), None);
-    let link = link.ok_or_else(|| rejected("Completions are available during a call only."))?;
+    let link = hub
+        .link()
+        .ok_or_else(|| rejected("Completions are available during a call only."))?;
     let prompt = Prompt::read(&request).map_err(|why| ErrorData::invalid_params(why, None))?;
     let tokens = u64::from(request.max_tokens).clamp(1, limits.tokens);
     let cause = format!("{SAMPLING}{server}");
-    let Some(model) = link.model.model().map(|model| model.id.clone()) else {
+    let Some(provider) = link.model.provider() else {
         return Err(rejected("This call has no model."));
     };
-    if !link.model.admits(&cause, limits.requests) {
+    let model = provider.model().id.clone();
+    if !hub.admits(&link.model, limits.requests) {
         return Err(rejected(&format!(
             "The limit of {} completions in a turn is reached.",
             limits.requests
@@ -86,20 +90,31 @@ pub(crate) async fn sample(
         .turns
         .into_iter()
         .map(|(role, parts)| Arc::new(Message::new(&session, role, parts, Timestamp(0))));
-    let request_to_model = CallRequest {
-        system: prompt.system,
+    let asked = Request {
+        prefix: Arc::new(Prefix {
+            system: prompt.system,
+            ..Prefix::default()
+        }),
         messages: messages.collect(),
-        max_output: tokens,
+        tool_choice: ToolChoice::None,
+        max_output: Some(tokens),
         session: session.clone(),
         cancel: link.cancel.clone(),
     };
-    match link.model.send(request_to_model, &cause).await {
-        Some(Ok(completion)) => Ok(answer(&completion, &model, request.stop_sequences.as_deref())),
-        Some(Err(error)) => Err(ErrorData::internal_error(
+    match provider.send(asked).await {
+        Ok(completion) => {
+            let price = provider.model().price;
+            link.model.book(Event::Usage {
+                usage: completion.usage,
+                cost_usd: price.map(|price| price.cost(&completion.usage)),
+                cause,
+            });
+            Ok(answer(&completion, &model, request.stop_sequences.as_deref()))
+        }
+        Err(error) => Err(ErrorData::internal_error(
             line(&format!("The model did not answer: {error}"), 500),
             None,
         )),
-        None => Err(rejected("This call has no model.")),
     }
 }
 

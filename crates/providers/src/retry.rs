@@ -100,6 +100,7 @@ pub fn retrying(retrying: Retrying, mut attempt: Attempt) -> BoxStream<'static, 
         phase: Phase::Streaming(current),
         retries: 0,
         shown: false,
+        chunks: 0,
     };
     // Boxed, because the state is moved with every event.
     stream::unfold(Box::new(state), |mut state| async move {
@@ -115,6 +116,8 @@ struct State {
     retries: u32,
     /// True if the current attempt has produced output.
     shown: bool,
+    /// Pieces of output of the current attempt.
+    chunks: u64,
 }
 
 enum Phase {
@@ -136,7 +139,7 @@ impl State {
                         () = cancel.cancelled() => return Some(self.fail(failure::canceled())),
                         () = self.retrying.clock.sleep(delay) => {}
                     }
-                    self.shown = false;
+                    (self.shown, self.chunks) = (false, 0);
                     self.phase = Phase::Streaming((self.attempt)());
                 }
                 Phase::Streaming(events) => {
@@ -151,12 +154,19 @@ impl State {
         match event {
             None => self.failed(failure::ended_early()),
             Some(ProviderEvent::Error(error)) => self.failed(error),
-            Some(ProviderEvent::Complete(completion)) => {
+            Some(ProviderEvent::Complete(mut completion)) => {
                 self.phase = Phase::Done;
+                completion.usage.chunks = self.chunks;
                 ProviderEvent::Complete(completion)
             }
             Some(event) => {
                 self.shown |= !matches!(event, ProviderEvent::Warning(_) | ProviderEvent::Retry(_));
+                self.chunks += u64::from(matches!(
+                    event,
+                    ProviderEvent::ContentDelta(_)
+                        | ProviderEvent::ThinkingDelta(_)
+                        | ProviderEvent::ToolUseDelta { .. }
+                ));
                 event
             }
         }

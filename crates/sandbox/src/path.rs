@@ -81,7 +81,7 @@ mod tests {
             }),
             progress: Progress::none(),
             person: Person::nobody(),
-            model: CallModel::none(),
+            model: CallModel::default(),
             confirmed: false,
             places: Arc::default(),
         }

@@ -96,7 +96,7 @@ pub struct ImportedSession {
     /// Its id.
     pub id: SessionId,
     /// Program that wrote the file: `windlass`, `claude-code`, `codex` or `pi`.
-    pub from: &'static str,
+    pub from: String,
     /// Number of messages.
     pub messages: usize,
     /// Content that was skipped on purpose, with counts.

@@ -36,7 +36,7 @@
 //!         execution: Arc::new(execution),
 //!         progress: Progress::none(),
 //!         person: Person::nobody(),
-//!         model: CallModel::none(),
+//!         model: CallModel::default(),
 //!         confirmed: false,
 //!         places: Arc::default(),
 //!     })

@@ -167,7 +167,7 @@ impl LocalRunner {
             config: &config,
             hooks: &hooks,
             approver: &approver,
-            model: &CallModel::none(),
+            model: &CallModel::default(),
             outputs: None,
             clock: &self.clock,
             events: &events,

@@ -4,13 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use windlass_config::ProblemKind;
+use clap::ValueEnum;
 use windlass_core::log::Store;
+use windlass_host::import::keep;
 use windlass_server::{Files, ImportRefusal, ImportedSession, SessionImports, UploadedSession};
 
 use super::files::LocalFiles;
-use crate::sessions::import::{keep, parse};
-use windlass_args::ImportFrom;
+use crate::sessions::import::parse;
 
 /// Stores uploaded sessions like `windlass sessions import`.
 pub(crate) struct LocalImports {
@@ -25,16 +25,14 @@ impl SessionImports for LocalImports {
     async fn import(&self, upload: UploadedSession) -> Result<ImportedSession, ImportRefusal> {
         let (here, user) = (self.here.clone(), upload.user.clone());
         let reading = move || {
-            let read = parse(None, upload.text.as_bytes(), &upload.name, Path::new(&here));
+            let place = (upload.name.as_str(), Path::new(&here));
+            let read = parse(None, upload.text.as_bytes(), place, upload.lenient);
             read.map(|(from, imported)| (from, imported, upload.lenient))
         };
         let read = tokio::task::spawn_blocking(reading).await;
         let read = read.map_err(|error| ImportRefusal::Failed(error.to_string()))?;
-        let (from, mut imported, lenient) = read.map_err(|problem| match problem.kind {
-            ProblemKind::Usage => {
-                ImportRefusal::Unknown(problem.message.replace("; --from sets the format", ""))
-            }
-            _ => ImportRefusal::Unknown(problem.message),
+        let (from, mut imported, lenient) = read.map_err(|problem| {
+            ImportRefusal::Unknown(problem.message.replace("; --from sets the format", ""))
         })?;
         if !lenient && !imported.damaged.is_empty() {
             return Err(ImportRefusal::Damaged(imported.damaged));
@@ -45,16 +43,12 @@ impl SessionImports for LocalImports {
         {
             imported.place = Some(place);
         }
-        let kept = keep(&*self.store, (&user, &imported), Path::new(&self.here)).await;
-        let id = kept.map_err(|problem| ImportRefusal::Failed(problem.message))?;
+        let kept = keep(&*self.store, &imported, Path::new(&self.here), user).await;
+        let id = kept.map_err(|error| ImportRefusal::Failed(error.to_string()))?;
+        let from = from.to_possible_value();
         Ok(ImportedSession {
             id,
-            from: match from {
-                ImportFrom::Windlass => "windlass",
-                ImportFrom::ClaudeCode => "claude-code",
-                ImportFrom::Codex => "codex",
-                ImportFrom::Pi => "pi",
-            },
+            from: from.map(|from| from.get_name().to_owned()).unwrap_or_default(),
             messages: imported.messages,
             skipped: imported.skipped,
             damaged: imported.damaged,

@@ -131,7 +131,7 @@ async fn a_command_runs_with_the_access_it_was_judged_with() {
         execution,
         progress: Progress::none(),
         person: Person::nobody(),
-        model: CallModel::none(),
+        model: CallModel::default(),
         confirmed: false,
         places: Arc::default(),
     };
@@ -196,7 +196,7 @@ impl Links {
             }),
             progress: Progress::none(),
             person: Person::nobody(),
-            model: CallModel::none(),
+            model: CallModel::default(),
             confirmed: false,
             places: Arc::default(),
         }

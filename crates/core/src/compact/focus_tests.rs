@@ -13,7 +13,7 @@ fn cx(call: &str) -> ToolContext {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
-        model: CallModel::none(),
+        model: CallModel::default(),
         confirmed: false,
         places: Arc::default(),
     }

@@ -1,10 +1,10 @@
 //! Inputs that the driver feeds back to the machine.
 
 use crate::clock::Timestamp;
+use crate::event::Event;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::model::Usage;
 use crate::provider::{ProviderError, StopReason};
-use crate::tool::Charge;
 
 /// Result of a model request. A failed stream is a result as well.
 #[derive(Debug, Clone)]
@@ -46,8 +46,8 @@ pub struct Planned {
 pub struct Settled {
     /// One result per call, in call order.
     pub results: Vec<ToolResult>,
-    /// Requests that the calls sent to the model.
-    pub charges: Vec<Charge>,
+    /// Usage of requests that the calls sent to the model.
+    pub usage: Vec<Event>,
     /// Set if the turn should end here.
     pub end: Option<SettledEnd>,
     /// Time at which the last call settled.

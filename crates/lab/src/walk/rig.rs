@@ -91,7 +91,7 @@ impl Rig {
             execution: Arc::default(),
             progress: Progress::none(),
             person: Person::nobody(),
-            model: CallModel::none(),
+            model: CallModel::default(),
             confirmed: false,
             places: Arc::default(),
         };

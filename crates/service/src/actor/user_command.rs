@@ -151,7 +151,7 @@ impl Job {
             config: &config,
             hooks: &self.own.hooks,
             approver: &approver,
-            model: &CallModel::none(),
+            model: &CallModel::default(),
             outputs: self.own.outputs.as_ref(),
             clock: &self.clock,
             events: &self.events,

@@ -108,7 +108,7 @@ async fn get(tool: &Fetch, url: &str) -> Result<String, ToolError> {
         execution: Arc::new(ExecutionContext::default()),
         progress: Progress::none(),
         person: Person::nobody(),
-        model: CallModel::none(),
+        model: CallModel::default(),
         confirmed: false,
         places: Arc::default(),
     };

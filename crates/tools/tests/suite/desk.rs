@@ -76,7 +76,7 @@ impl Desk {
             execution: Arc::clone(&self.execution),
             progress: Progress::new(move |piece| live.lock().expect("lock").push(piece.to_owned())),
             person: Person::nobody(),
-            model: CallModel::none(),
+            model: CallModel::default(),
             confirmed: false,
             places: Arc::default(),
         }

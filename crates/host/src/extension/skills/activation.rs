@@ -134,7 +134,7 @@ impl<'a> Activation<'a> {
             config: &own.config,
             hooks: &own.hooks,
             approver: &own.approver,
-            model: &CallModel::none(),
+            model: &CallModel::default(),
             outputs: own.outputs.as_ref(),
             clock: &clock,
             events: &events,
