@@ -35,14 +35,17 @@ use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SES
 pub(crate) use self::kept::{
     AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
     ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
+    UserChoice,
 };
 pub(crate) use self::lab::{LabCommand, LabContextOptions, LabMemoryOptions, LabSummarizer};
 pub(crate) use self::mcp::{McpCommand, McpServeOptions};
 use self::mcp_client::MCP_HELP;
 pub(crate) use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
 pub(crate) use self::memory::{MEMORY_HELP, MemoryCommand};
-use self::serve::{ATTACH_HELP, SERVE_HELP, TOKEN_HELP};
-pub(crate) use self::serve::{AttachOptions, ServeOptions, TokenCommand, TokenScope};
+use self::serve::{ATTACH_HELP, AUDIT_HELP, SERVE_HELP, TOKEN_HELP};
+pub(crate) use self::serve::{
+    AttachOptions, AuditCommand, AuditOptions, ServeOptions, TokenCommand, TokenScope,
+};
 pub(crate) use self::skills::{PluginsCommand, SkillsCommand};
 use crate::exit::EXIT_CODES;
 use windlass_config::environment::Given;
@@ -87,10 +90,10 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
-    /// Reads the command line of this process. Help and mistakes end the process.
-    pub(crate) fn of_process() -> Self {
+    /// Reads the command line of this process. A request for help is an error, too.
+    pub(crate) fn of_process() -> Result<Self, clap::Error> {
         let arguments: Vec<OsString> = std::env::args_os().collect();
-        lone::parse(&arguments).unwrap_or_else(|| Self::parse_from(arguments))
+        lone::parse(&arguments).map_or_else(|| Self::try_parse_from(arguments), Ok)
     }
 
     /// Returns the options about settings, where a command that uses the store has them.
@@ -225,6 +228,12 @@ pub(crate) enum Command {
     Token {
         #[command(subcommand)]
         command: TokenCommand,
+    },
+    /// Show and check the audit log: approvals, effects, sign-ins
+    #[command(after_help = AUDIT_HELP)]
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
     },
     /// Maintain the session database
     #[command(after_help = DB_HELP)]

@@ -12,8 +12,10 @@ use windlass_sandbox::{
 
 use windlass_config::environment;
 use windlass_config::folders::Folders;
-use windlass_config::settings::{NetworkAccess, SecuritySettings};
+use windlass_config::settings::{NetworkAccess, SecuritySettings, Settings};
 use windlass_config::{Problem, ProblemKind};
+
+use crate::run_here::run_here;
 
 /// Maximum number of entries of one of our folders that are looked at.
 const MAX_OWN: usize = 1_000;
@@ -35,9 +37,20 @@ pub struct SandboxAccess {
     denied_hosts: Vec<String>,
     asked_hosts: Vec<String>,
     limits: ResourceLimits,
+    /// Files that Windlass itself runs with other rights than a command has.
+    run_here: Vec<PathBuf>,
 }
 
 impl SandboxAccess {
+    /// Reads the settings for a session in `cwd`, for commands and tools that write. Also protects the project's files
+    /// that Windlass itself runs.
+    pub fn of(settings: &Settings, cwd: &Path) -> Result<Self, Problem> {
+        Ok(Self {
+            run_here: run_here(settings, cwd),
+            ..Self::new(&settings.security, cwd)?
+        })
+    }
+
     /// Reads the settings for a session in `cwd`.
     pub fn new(security: &SecuritySettings, cwd: &Path) -> Result<Self, Problem> {
         let home = environment::var("HOME").map(PathBuf::from);
@@ -49,9 +62,10 @@ impl SandboxAccess {
         let mut allowed = Vec::new();
         for text in named {
             let path = place(text);
-            match path.is_dir() {
-                true => allowed.push(path),
-                false => {
+            match path.canonicalize() {
+                // The protected paths inside are compared with the real one.
+                Ok(real) if real.is_dir() => allowed.push(real),
+                Ok(_) | Err(_) => {
                     let why = format!(
                         "security.allowed_paths: {}: there is no such folder",
                         path.display()
@@ -100,6 +114,7 @@ impl SandboxAccess {
             denied_hosts: domains(&security.deny),
             asked_hosts: domains(&security.ask),
             limits: security.limits.or_default(),
+            run_here: Vec::new(),
         })
     }
 
@@ -110,7 +125,7 @@ impl SandboxAccess {
 
     /// Returns the workspace of the file tools, with a new private folder for temporary files.
     pub fn workspace(&self) -> Result<Workspace, Problem> {
-        let workspace = Workspace::new(&self.cwd, self.home.as_deref());
+        let workspace = Workspace::new(&self.cwd, self.home.as_deref()).protecting(&self.run_here);
         let limited = match &self.temp {
             None => workspace.limited(&self.allowed, &self.denied),
             Some(parent) => {
@@ -164,7 +179,10 @@ impl SandboxAccess {
     /// may.
     pub fn policy(&self, workspace: &Workspace) -> SandboxPolicy {
         let protected = ProtectedPaths::new(&self.cwd, self.home.as_deref());
+        let protected = protected.with_run_here(self.run_here.iter().cloned());
         let mut read_only = protected.in_workspace();
+        let others = self.allowed.iter().filter(|folder| **folder != self.cwd);
+        read_only.extend(others.flat_map(|folder| protected.in_folder(folder)));
         read_only.extend(protected.of_user());
         SandboxPolicy {
             read: vec!["/".into()],

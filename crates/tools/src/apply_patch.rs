@@ -100,6 +100,7 @@ impl Tool for ApplyPatch {
     }
 
     async fn run(&self, input: ApplyPatchInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        self.workspace.settle(&cx).await;
         let (ledger, roots) = (self.ledger.clone(), self.workspace.files_of(&cx));
         blocking::change(move || {
             let patches = parse::parse(&input.patch)
