@@ -124,6 +124,9 @@ impl SessionStore {
     }
 }
 
+/// Size of the largest settings file that is looked into.
+const MAX_SETTINGS: u64 = 1 << 20;
+
 /// URL of the store that this process uses instead of the database in the data folder.
 static CHOSEN: OnceLock<String> = OnceLock::new();
 
@@ -132,7 +135,7 @@ static CHOSEN: OnceLock<String> = OnceLock::new();
 pub(crate) fn choose_store(cli: &Cli) -> Result<(), Problem> {
     let url = match &cli.store {
         Some(url) => Some(url.clone()),
-        None => environment::store(&cli.settings().map(SettingsOptions::given).unwrap_or_default())?,
+        None => set_store(cli.settings())?,
     };
     if let Some(url) = url {
         // Checked now, so that a mistake is reported before anything else happens.
@@ -140,6 +143,36 @@ pub(crate) fn choose_store(cli: &Cli) -> Result<(), Problem> {
         let _ = CHOSEN.set(url);
     }
     Ok(())
+}
+
+/// Returns the store that the settings name.
+fn set_store(options: Option<&SettingsOptions>) -> Result<Option<String>, Problem> {
+    let Ok(folders) = environment::folders() else {
+        return Ok(None);
+    };
+    let given = options.map(SettingsOptions::given).unwrap_or_default();
+    let file = given.config.clone().unwrap_or_else(|| folders.user_file());
+    let profile = given.profile.as_deref().map(|name| folders.profile_file(name));
+    let mentions = |file: PathBuf| {
+        // A pipe can be read only once, by the settings.
+        let text = windlass_sandbox::read_regular(&file, MAX_SETTINGS).unwrap_or_default();
+        String::from_utf8_lossy(&text)
+            .lines()
+            .any(|line| line.trim_start().starts_with("store"))
+    };
+    let is_set = environment::var("WINDLASS_STORE").is_some()
+        || given
+            .set
+            .iter()
+            .any(|pair| pair.trim_start().starts_with("store"))
+        || mentions(file)
+        || profile.is_some_and(mentions);
+    if !is_set {
+        return Ok(None);
+    }
+    let cwd = environment::current_dir().unwrap_or_default();
+    let settings = environment::settings(&given, &cwd)?;
+    Ok(settings.agent.session.store.map(|store| store.0))
 }
 
 /// Returns the URL of the store if it is not the database in the data folder.

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use windlass_core::clock::Clock;
-use windlass_sandbox::read_regular;
 
 use crate::folders::Folders;
 use crate::settings::{Override, Settings, Sources, load};
@@ -90,37 +89,6 @@ pub fn settings(given: &Given, cwd: &Path) -> Result<Settings, Problem> {
         profile: profile(&folders, given.profile.as_deref())?,
     };
     load(&sources).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
-}
-
-/// Size of the largest settings file that is looked into for the store.
-const MAX_SETTINGS: u64 = 1 << 20;
-
-/// SES-1: returns the store that the settings name. They are read only if one of them mentions it, because the store is
-/// opened while they are read.
-///
-/// # Errors
-/// As [`settings`].
-pub fn store(given: &Given) -> Result<Option<String>, Problem> {
-    let Ok(folders) = folders() else { return Ok(None) };
-    let file = given.config.clone().unwrap_or_else(|| folders.user_file());
-    let profile = given.profile.as_deref().map(|name| folders.profile_file(name));
-    let mentions = |file: PathBuf| {
-        // A pipe can be read only once, by the settings.
-        let text = read_regular(&file, MAX_SETTINGS).unwrap_or_default();
-        String::from_utf8_lossy(&text)
-            .lines()
-            .any(|line| line.trim_start().starts_with("store"))
-    };
-    let mut pairs = given.set.iter();
-    let is_set = var("WINDLASS_STORE").is_some()
-        || pairs.any(|pair| pair.trim_start().starts_with("store"))
-        || mentions(file)
-        || profile.is_some_and(mentions);
-    if !is_set {
-        return Ok(None);
-    }
-    let settings = settings(given, &current_dir().unwrap_or_default())?;
-    Ok(settings.agent.session.store.map(|store| store.0))
 }
 
 /// Returns the file of a profile.
