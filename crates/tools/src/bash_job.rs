@@ -22,7 +22,7 @@ const SLACK: Duration = Duration::from_secs(30);
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashJobInput {
     action: Action,
-    /// Such as job-1; for read and kill.
+    /// Such as job-1.
     #[serde(default, alias = "id", alias = "job_id")]
     job: Option<String>,
     /// With read: seconds to wait for output, at most 60.

@@ -20,7 +20,7 @@ use windlass_sandbox::{OpenMode, Roots, is_placeholder};
 
 const MAX_ENTRIES: usize = 500;
 
-/// Lists a folder: its folders end in `/`, its files have a size.
+/// Lists a folder: folders end in `/`, files have a size.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListDirectoryInput {

@@ -29,7 +29,7 @@ const DEFAULT_LINES: u64 = 2000;
 /// Number of bytes that determine how a file is shown.
 const BEGINNING: u64 = 8192;
 
-/// Reads a text file and numbers its lines. Reads 2000 lines unless told otherwise. Shows images.
+/// Reads a text file with line numbers, 2000 lines unless told otherwise. Shows images.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReadFileInput {

@@ -82,8 +82,7 @@ impl TodoList {
     }
 }
 
-/// Keeps your todo list for work of several steps. Each call replaces the whole list. Mark an item completed as soon
-/// as it is done.
+/// Keeps your todo list for work of several steps. Each call replaces it. Mark items completed once they are done.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TodoInput {

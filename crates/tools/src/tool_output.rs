@@ -28,7 +28,7 @@ const BUFFER: usize = 64 * 1024;
 /// Number of lines between two checks for cancellation.
 const LINES_BETWEEN_LOOKS: u64 = 1024;
 
-/// Reads a long output of a tool that was cut: a range of its lines, or the lines that match a pattern.
+/// Reads a tool output that was cut: a range of lines, or those that match a pattern.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolOutputInput {
@@ -40,7 +40,7 @@ pub(crate) struct ToolOutputInput {
     /// Lines or matches; 500 by default.
     #[serde(default)]
     limit: Option<u64>,
-    /// A regular expression (Rust syntax).
+    /// A regular expression.
     #[serde(default)]
     pattern: Option<String>,
     /// Lines around each match.
