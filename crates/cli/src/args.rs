@@ -42,9 +42,10 @@ pub(crate) use self::mcp::{McpCommand, McpServeOptions};
 use self::mcp_client::MCP_HELP;
 pub(crate) use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
 pub(crate) use self::memory::{MEMORY_HELP, MemoryCommand};
-use self::serve::{ATTACH_HELP, AUDIT_HELP, SERVE_HELP, TOKEN_HELP};
+use self::serve::{ATTACH_HELP, AUDIT_HELP, CLUSTER_HELP, SERVE_HELP, TOKEN_HELP};
 pub(crate) use self::serve::{
-    AttachOptions, AuditCommand, AuditOptions, ServeOptions, TokenCommand, TokenScope,
+    AttachOptions, AuditCommand, AuditOptions, ClusterCommand, ClusterOptions, ServeOptions, TokenCommand,
+    TokenScope,
 };
 pub(crate) use self::skills::{PluginsCommand, SkillsCommand};
 use crate::exit::EXIT_CODES;
@@ -220,6 +221,12 @@ pub(crate) enum Command {
     /// Serve sessions to browsers, phones and programs over HTTP
     #[command(after_help = SERVE_HELP)]
     Serve(ServeOptions),
+    /// Show the servers that share a Postgres store
+    #[command(after_help = CLUSTER_HELP)]
+    Cluster {
+        #[command(subcommand)]
+        command: ClusterCommand,
+    },
     /// Use a session of a server in this terminal
     #[command(after_help = ATTACH_HELP)]
     Attach(AttachOptions),
