@@ -350,6 +350,18 @@ const HANDLERS = {
     it.status = '';
     it.note(event, 'quiet', `Context compacted: ${event.before} → ${event.after} tokens`);
   },
+  moved(it, event) {
+    const after = Math.floor(event.after_ms / 1000);
+    const text = !event.from || event.from === event.to
+      ? `The turn goes on on server ${event.to}, after an interruption of ${after} s.`
+      : `The turn goes on on server ${event.to}: server ${event.from} stopped ${after} s before.`;
+    // The reply starts over, and no call or question of the lost server is open any more.
+    for (const kind of ['text', 'thinking']) { it.drop(it.live[kind]); it.live[kind] = null; }
+    it.closeCalls();
+    it.asks.clear();
+    it.changed.add('asks');
+    it.note(event, 'quiet', text);
+  },
   rewind(it, event) {
     it.jumps.push({ seq: event.seq, to: event.to });
     it.items = it.items.filter((item) => item.seq <= event.to);

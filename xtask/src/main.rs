@@ -6,6 +6,7 @@
 //! - `bench` builds the release binary and runs the benchmarks in `bench/`.
 //! - `fuzz` runs the fuzz targets in `fuzz/`, each for a limited time.
 //! - `nightly` runs the tests with random inputs for longer, and the fuzz targets for ten minutes each.
+//! - `cluster` runs servers of a cluster through faults.
 //! - `real` runs `windlass exec` against a small real model.
 //! - `pictures` renders the terminal pictures in `docs/`.
 //!
@@ -40,6 +41,7 @@ cargo xtask <task>
   bench [arguments of the benchmarks]                   run the benchmarks in bench/
   fuzz [--seconds <n>] [--target <name>]...             run the fuzz targets in fuzz/
   nightly                                               run the long tests, and fuzz for ten minutes each
+  cluster [--long]                                      run servers of a cluster through faults, on a real Postgres
   real                                                  run `windlass exec` against a small real model
   pictures                                              render the terminal pictures in docs/";
 
@@ -66,6 +68,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "bench" => bench::command(&root, rest),
         "fuzz" => fuzz::command(&root, rest),
         "nightly" => nightly::command(&root, rest),
+        "cluster" => suite::cluster::command(&root, rest),
         "real" => real::command(&root),
         "pictures" => pictures::command(&root),
         "help" | "--help" | "-h" => {

@@ -1,6 +1,7 @@
 //! `cargo xtask test`: runs every check and test, the fastest first.
 
 mod browser;
+pub(crate) mod cluster;
 mod mcp_client;
 mod mcp_serve;
 mod node;
@@ -89,6 +90,11 @@ const STEPS: &[Step] = &[
         name: "postgres",
         what: "the store, and the binary with it, on a real Postgres",
         run: postgres::test,
+    },
+    Step {
+        name: "cluster",
+        what: "three servers over a real Postgres, and faults: the short form of `cargo xtask cluster`",
+        run: cluster::test,
     },
     Step {
         name: "portable",

@@ -350,6 +350,10 @@ impl View {
             SessionEvent::GoalCompleted { text, .. } => {
                 self.notice(Severity::Info, &format!("Goal reached: {text}"))
             }
+            SessionEvent::Moved { .. } => {
+                let line = event.moved_line().unwrap_or_default();
+                self.notice(Severity::Info, &line)
+            }
             SessionEvent::Agent(event) => self.agent(event),
             SessionEvent::Work(event) => self.work(event),
         }

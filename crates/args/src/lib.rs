@@ -48,8 +48,10 @@ pub use self::mcp::{McpCommand, McpServeOptions};
 use self::mcp_client::MCP_HELP;
 pub use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
 pub use self::memory::{MEMORY_HELP, MemoryCommand};
-use self::serve::{ATTACH_HELP, AUDIT_HELP, SERVE_HELP, TOKEN_HELP};
-pub use self::serve::{AttachOptions, AuditCommand, AuditOptions, ServeOptions, TokenCommand, TokenScope};
+use self::serve::{ATTACH_HELP, AUDIT_HELP, CLUSTER_HELP, SERVE_HELP, TOKEN_HELP};
+pub use self::serve::{
+    AttachOptions, AuditCommand, AuditOptions, ClusterCommand, ClusterOptions, ServeOptions, TokenCommand, TokenScope,
+};
 pub use self::skills::{PluginsCommand, SkillsCommand};
 use windlass_config::environment::Given;
 
@@ -243,6 +245,12 @@ pub enum Command {
     /// Serve sessions to browsers, phones and programs over HTTP
     #[command(after_help = SERVE_HELP)]
     Serve(ServeOptions),
+    /// Show the servers that share a Postgres store
+    #[command(after_help = CLUSTER_HELP)]
+    Cluster {
+        #[command(subcommand)]
+        command: ClusterCommand,
+    },
     /// Use a session of a server in this terminal
     #[command(after_help = ATTACH_HELP)]
     Attach(AttachOptions),

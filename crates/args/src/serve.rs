@@ -13,6 +13,7 @@ pub(crate) const SERVE_HELP: &str = "\
   windlass serve                          on this machine only; prints a link that signs your browser in
   windlass serve --listen 0.0.0.0:4747 --name box.lan      in your network, under this name
   windlass serve --listen 0.0.0.0:4747 --tls-cert box.pem --tls-key box.key     with HTTPS
+  windlass serve --cluster --store postgres://…           with other servers; see `windlass cluster --help`
   windlass token create ci --scope read --scope write      a token for a program
   windlass token link                     another login link, for your phone
 
@@ -94,6 +95,8 @@ pub struct ServeOptions {
     #[arg(long)]
     pub allow_home: bool,
     #[command(flatten)]
+    pub cluster: ClusterOptions,
+    #[command(flatten)]
     pub mode: ModeOptions,
     #[command(flatten)]
     pub settings: SettingsOptions,
@@ -108,6 +111,47 @@ recorded.
   windlass audit list --user ann --since 7d
   windlass audit export > audit.jsonl
   windlass audit verify";
+
+/// Several servers over one store.
+#[derive(Debug, Args)]
+pub struct ClusterOptions {
+    /// Share all sessions with the other servers over the same Postgres store, and take over those of lost ones
+    #[arg(long)]
+    pub cluster: bool,
+    /// Address at which other servers reach this one [default: a free port of loopback]
+    #[arg(long, value_name = "HOST:PORT", requires = "cluster")]
+    pub cluster_address: Option<String>,
+    /// Place whose folders this server has: host:NAME, volume:NAME or any; may be repeated [default: host: and the name of this machine]
+    #[arg(long, value_name = "PLACE", requires = "cluster", value_parser = place)]
+    pub place: Vec<String>,
+}
+
+/// Checks the name of a place.
+fn place(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix("host:").or(text.strip_prefix("volume:"));
+    match text == "any" || name.is_some_and(|name| !name.trim().is_empty()) {
+        true => Ok(text.to_owned()),
+        false => Err("expected `host:NAME`, `volume:NAME` or `any`".to_owned()),
+    }
+}
+
+/// Text at the end of `windlass cluster --help`.
+pub(crate) const CLUSTER_HELP: &str = "\
+  windlass --store postgres://… serve --cluster --cluster-address 10.0.0.5:7450
+  windlass --store postgres://… cluster status
+
+Servers over the same Postgres store share all sessions. A client may use any of them; if one stops,
+another takes its turns over. docs/cluster.md describes set-up and guarantees.";
+
+#[derive(Debug, Subcommand)]
+pub enum ClusterCommand {
+    /// List the servers, their leases and places, and sessions that wait for a server
+    Status {
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+}
 
 /// A proxy that signs people in.
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ mod asking;
 mod attach;
 mod audit;
 mod channel;
+mod cluster;
 mod code;
 mod connect;
 mod cron;
@@ -172,6 +173,7 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Cron { command } => cron::command(command).await,
         Command::Channel { command } => channel::command(command).await,
         Command::Serve(options) => serve::serve(&options).await,
+        Command::Cluster { command } => cluster::command(&command).await,
         Command::Attach(options) => attach::attach(&options).await,
         Command::Token { command } => serve::token(command).await,
         Command::Audit { command } => audit::command(command).await,

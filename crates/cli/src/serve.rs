@@ -25,6 +25,7 @@ use self::push::Subscriptions;
 pub(crate) use self::token::token;
 use crate::attach;
 use crate::audit::{self, LocalAccounts};
+use crate::cluster::{self, Joined};
 use crate::cron::{InSession, News};
 use crate::engine::{self, LAST_CALL, Plan, working_directory};
 use crate::exec::flags;
@@ -88,12 +89,14 @@ fn ports(
     keeper: &SessionStore,
     (given, cwd): (Given, &Path),
     watch: &Watch,
-    settings: &Arc<Settings>,
+    (settings, joined): (&Arc<Settings>, Option<&Joined>),
 ) -> Result<ServerPorts, Problem> {
     let observer = watch.observer.clone();
+    let member = joined.map(|joined| Arc::clone(&joined.member));
     let metrics = move || {
         let observer = observer.as_ref();
-        observer.map(|observer| observer.metrics()).unwrap_or_default()
+        let own = member.as_ref().map(|member| member.metrics()).unwrap_or_default();
+        observer.map(|observer| observer.metrics()).unwrap_or_default() + &own
     };
     let file = PrivateFile::new(environment::folders()?.push_file());
     let files = Arc::new(LocalFiles { given });
@@ -146,18 +149,14 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     };
     // No session has this id: each one gets an environment of its own.
     let none = SessionId::generate();
-    let owner = windlass_store::owner();
+    let owner = cluster::owner(options.cluster.cluster);
     let (service, _factory) =
         engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
-    service.mark_orphans();
-    let backend = Arc::new(service);
-    let ports = ports(
-        Arc::clone(&backend) as _,
-        &keeper,
-        (given, &cwd),
-        &lines.watch,
-        &settings,
-    )?;
+    let service = Arc::new(service);
+    let joining = cluster::join(&options.cluster, &settings, &keeper.store, (&service, &owner));
+    let (joined, backend) = joining.await?;
+    let of_server = (&settings, joined.as_ref());
+    let ports = ports(backend, &keeper, (given, &cwd), &lines.watch, of_server)?;
     let config = ServerConfig {
         exposure: exposure.clone(),
         place: cwd.display().to_string(),
@@ -180,14 +179,20 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let stopping = async {
         signals.interrupted().await;
         tell!("stopping; once more stops at once");
+        if let Some(joined) = &joined {
+            joined.leave().await;
+        }
         stop.cancel();
     };
+    if let Some(joined) = &joined {
+        joined.start();
+    }
     tokio::join!(stopping, server.run(stop.clone()));
     attach::register(&*keeper.store, &owner, None).await?;
     if let Some(jobs) = jobs {
         jobs.stop().await;
     }
-    backend.close().await;
+    service.close().await;
     lines.watch.close().await;
     process::settle(LAST_CALL).await;
     Ok(Exit::Ok)

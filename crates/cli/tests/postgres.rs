@@ -15,6 +15,8 @@ mod suite {
     mod turn;
     mod users;
 
+    #[path = "../postgres/cluster.rs"]
+    mod cluster;
     #[path = "../postgres/copies.rs"]
     mod copies;
     #[path = "../postgres/server_crash.rs"]

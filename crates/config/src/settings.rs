@@ -45,10 +45,10 @@ pub use self::reference::{explain, reference_markdown};
 pub use self::schema::schema;
 pub use self::show::show;
 pub use self::typed::{
-    AgentSettings, AuditScope, AuditSettings, AutonomySettings, ChildSettings, CodeSettings, ContextSettings,
-    DailyLimits, EmbeddingSource, KeyCommand, McpSettings, MemorySettings, ModelEntry, NetworkAccess,
-    ProviderEntry, RetrySettings, SearchEngine, SecuritySettings, ServerSettings, TimeoutSettings,
-    ToolSettings, UserLimits, WebSearchSettings,
+    AgentSettings, AuditScope, AuditSettings, AutonomySettings, ChildSettings, ClusterSettings, CodeSettings,
+    ContextSettings, DailyLimits, EmbeddingSource, KeyCommand, McpSettings, MemorySettings, ModelEntry,
+    NetworkAccess, ProviderEntry, RetrySettings, SearchEngine, SecuritySettings, ServerSettings,
+    TimeoutSettings, ToolSettings, UserLimits, WebSearchSettings,
 };
 pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};

@@ -253,12 +253,40 @@ pub enum SessionEvent {
         /// Source of the completion.
         how: GoalCompletion,
     },
+    /// Another server took the session over, and its turn goes on there. Live deltas of the current iteration are void.
+    Moved {
+        /// Server that had the session.
+        from: String,
+        /// Server that has it now.
+        to: String,
+        /// Fence of the new owner.
+        fence: u64,
+        /// Time since the first server gave the session back or its lease ended, in milliseconds.
+        after_ms: u64,
+    },
     /// An event of a sub-agent.
     #[serde(untagged)]
     Agent(AgentEvent),
     /// Work towards the goal, its evidence, and plans.
     #[serde(untagged)]
     Work(GoalEvent),
+}
+
+impl SessionEvent {
+    /// Returns a line for people about a session that moved; `None` for other events.
+    pub fn moved_line(&self) -> Option<String> {
+        let Self::Moved {
+            from, to, after_ms, ..
+        } = self
+        else {
+            return None;
+        };
+        let seconds = after_ms / 1_000;
+        Some(match from.is_empty() || from == to {
+            true => format!("The turn goes on on server {to}, after an interruption of {seconds} s."),
+            false => format!("The turn goes on on server {to}: server {from} stopped {seconds} s before."),
+        })
+    }
 }
 
 fn is_false(flag: &bool) -> bool {

@@ -8,10 +8,12 @@
 //! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents,
 //! [`GoalRegistry`] lists the goals they work on, [`Slots`] and [`Deliveries`] belong to scheduled jobs, [`Blobs`]
 //! and [`Preferences`] store the rest, [`MemoryStore`] keeps memory across sessions, [`MessagePlaces`] finds messages, [`UserLedger`] reports what users have spent, [`AuditLog`] keeps the audit log, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
+//! A store that several servers share also has [`Servers`] and [`SessionInbox`].
 
 mod agents;
 mod audit;
 mod blob;
+mod cluster;
 mod exchange;
 mod goal;
 mod history;
@@ -26,6 +28,8 @@ mod spawn;
 mod stored;
 mod user;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -36,6 +40,10 @@ pub use self::agents::{
 };
 pub use self::audit::{AuditHash, AuditHead, AuditLog, AuditQuery, AuditRecord, AuditRow, UserLedger};
 pub use self::blob::{Attachment, BlobLimits, Blobs};
+pub use self::cluster::{
+    Beat, ClusterStore, Dropped, Holder, Notice, Post, PostKind, ServerInfo, ServerRow, Servers,
+    SessionInbox, Whereabouts,
+};
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
 pub use self::goal::{GoalInfo, GoalRegistry, Verification};
 pub use self::history::{History, counting};
@@ -45,7 +53,7 @@ pub use self::memory::{
     MemorySource, MemoryStats, MemoryStore, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread,
     WordPostings,
 };
-pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
+pub use self::recover::{INTERRUPTED_TEXT, NOT_RUN_TEXT, interrupted, recover, take_over};
 pub use self::running::ended_commands;
 pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,
@@ -101,6 +109,8 @@ pub struct Opened {
     pub entries: Vec<Entry>,
     /// Partial reply that was being received when the last owner stopped.
     pub draft: Option<Message>,
+    /// Unfinished work of the last owner that continues here; `None` if it is only to be closed.
+    pub dropped: Option<Dropped>,
 }
 
 /// Right to write to a session. Only one owner holds it at a time; a later owner has a higher fence.
@@ -303,6 +313,11 @@ pub trait Lifecycle: Send + Sync {
     /// # Errors
     /// When the disk refuses.
     async fn sync(&self) -> Result<(), LogError>;
+
+    /// Returns the ports for several servers; `None` if the store is for one machine.
+    fn cluster(&self) -> Option<Arc<dyn ClusterStore>> {
+        None
+    }
 }
 
 /// Every port of a store.

@@ -159,7 +159,8 @@ pub async fn run_with_hooks(mut input: TurnInput, config: &Config, ports: &Ports
             Turn::new(input).stopped(FailureKind::Stopped, reason)
         }
         TurnAction::Start(fragments) => {
-            if !fragments.is_empty() {
+            // Nothing comes between calls and their results.
+            if !fragments.is_empty() && input.open_calls().is_empty() {
                 let parts = fragments.into_iter().map(Part::Context).collect();
                 let message = Message::new(&input.session, Role::User, parts, ports.clock.now());
                 let message = Arc::new(message);

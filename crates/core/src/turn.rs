@@ -85,6 +85,15 @@ pub struct TurnInput {
     pub model: String,
 }
 
+impl TurnInput {
+    /// Returns the calls that end the conversation: the turn was taken over before they ran, and begins with them.
+    pub fn open_calls(&self) -> Vec<Planned> {
+        let last = self.history.last();
+        let calls = last.into_iter().flat_map(|message| message.calls().cloned());
+        calls.map(|call| Planned { call, refusal: None }).collect()
+    }
+}
+
 /// One turn: from a pending input until the model has nothing left to do.
 #[derive(Debug)]
 pub struct Turn {
@@ -162,6 +171,10 @@ impl Turn {
             .history
             .last()
             .map_or(Timestamp::default(), |message| message.updated_at);
+        let state = match input.open_calls() {
+            calls if calls.is_empty() => State::Listening,
+            calls => State::Calling(calls),
+        };
         Self {
             session: input.session,
             history: input.history,
@@ -171,7 +184,7 @@ impl Turn {
                 model: input.model.clone(),
                 price: input.price,
             },
-            state: State::Listening,
+            state,
             iteration: 0,
             streaks: Streaks::default(),
             repeats: Repeats::default(),

@@ -76,6 +76,7 @@ async fn spawned(client: &Transaction<'_>, new: &NewAgent, owner: &str) -> Resul
             info,
             entries: Vec::new(),
             draft: None,
+            dropped: None,
         },
         row,
         left: AgentsLeft::default(),

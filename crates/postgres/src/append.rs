@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use deadpool_postgres::{GenericClient, Object};
-use windlass_core::event::{AgentEvent, Event, SessionEvent};
+use windlass_core::event::{AgentEvent, Event, SessionEvent, Waiting};
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Batch, Booking, DraftChange, Lease, LogError, event_kind, is_milestone};
+use windlass_core::message::Role;
 use windlass_core::tool::SAMPLING;
 
 use super::failure::{Fault, damaged};
@@ -22,8 +23,8 @@ const TURN: &str = "turn";
 /// by it. A session whose lease or number does not fit is left out, and so is everything that belongs to it.
 const APPEND: &str = "WITH want AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::bigint[], $5::bigint[], \
 $6::bigint[], $7::bigint[], $8::text[], $9::text[], $10::text[], $11::bigint[], $12::text[], $13::bigint[], $14::bigint[], \
-$15::float8[], $16::bigint[], $17::boolean[], $18::boolean[], $19::text[], $20::boolean[]) AS w(id, owner, fence, first, n, time, \
-lag, standing, provider, model, context, title, prompt, completion, cost, turns, seen, awake, draft, clear)), \
+$15::float8[], $16::bigint[], $17::boolean[], $18::boolean[], $19::text[], $20::boolean[], $38::boolean[], $39::boolean[]) AS w(id, owner, fence, first, n, time, \
+lag, standing, provider, model, context, title, prompt, completion, cost, turns, seen, awake, draft, clear, wants, queued)), \
 ev AS (SELECT * FROM unnest($21::text[], $22::bigint[], $23::text[], $24::text[], $25::text[], $26::bigint[]) \
 AS e(session, seq, kind, message, payload, time)), \
 bk AS (SELECT * FROM unnest($27::text[], $28::text[], $29::bigint[], $30::text[], $31::text[], $32::text[], $33::bigint[], \
@@ -37,7 +38,7 @@ messages = s.messages + coalesce((SELECT f.n FROM fresh f WHERE f.session = w.id
 standing = coalesce(w.standing, s.standing), provider = coalesce(w.provider, s.provider), model = coalesce(w.model, s.model), \
 context_tokens = coalesce(w.context, s.context_tokens), title = coalesce(w.title, s.title), \
 prompt_tokens = s.prompt_tokens + w.prompt, completion_tokens = s.completion_tokens + w.completion, \
-cost_usd = s.cost_usd + w.cost \
+cost_usd = s.cost_usd + w.cost, wants_turn = coalesce(w.wants, s.wants_turn), queued = coalesce(w.queued, s.queued) \
 FROM want w WHERE s.id = w.id AND s.owner = w.owner AND s.fence = w.fence AND (w.n = 0 OR s.last_seq = w.first - 1) \
 RETURNING s.id, s.fence), \
 ins AS (INSERT INTO entry (session, seq, fence, kind, message, payload, time) \
@@ -52,8 +53,10 @@ waiting_on = CASE WHEN w.awake THEN NULL ELSE a.waiting_on END \
 FROM want w JOIN up ON up.id = w.id WHERE a.session = w.id AND (w.seen OR w.awake OR w.turns > 0 OR w.prompt > 0 OR w.completion > 0)), \
 drafted AS (INSERT INTO draft (session, fence, payload, time) SELECT w.id, w.fence, w.draft, w.time FROM want w JOIN up ON up.id = w.id \
 WHERE w.draft IS NOT NULL ON CONFLICT (session) DO UPDATE SET payload = excluded.payload, time = excluded.time, fence = excluded.fence), \
-cleared AS (DELETE FROM draft d USING want w, up WHERE up.id = w.id AND d.session = w.id AND w.clear) \
-SELECT id FROM up";
+cleared AS (DELETE FROM draft d USING want w, up WHERE up.id = w.id AND d.session = w.id AND w.clear), \
+took AS (UPDATE inbox i SET taken = (extract(epoch FROM clock_timestamp()) * 1000)::bigint, answer = '' FROM up \
+WHERE i.session = up.id AND i.taken IS NULL AND i.id = ANY($40::text[]) RETURNING i.id, i.sender) \
+SELECT id, (SELECT count(pg_notify('wl_' || md5(took.sender), 'answered ' || took.id)) FROM took) FROM up";
 
 /// Replaces the drafts of many sessions. Their rows are not written: this happens several times a second.
 const DRAFTS: &str = "WITH want AS (SELECT * FROM unnest($1::text[], $2::text[], $3::bigint[], $4::text[], $5::bigint[]) \
@@ -199,6 +202,22 @@ struct Want<'a> {
     folds: Vec<Fold>,
     drafts: Vec<Option<&'a str>>,
     clears: Vec<bool>,
+    /// Ids of inputs that these entries take from the inbox.
+    taken: Vec<&'a str>,
+}
+
+impl<'a> Want<'a> {
+    /// Notes the inputs that an event records.
+    fn takes(&mut self, event: &'a Event) {
+        match event {
+            Event::Message { message } if message.role == Role::User => self.taken.push(message.id.as_str()),
+            Event::Waiting(Waiting::Queue { messages, steers }) => {
+                let inputs = messages.iter().chain(steers);
+                self.taken.extend(inputs.map(|message| message.id.as_str()));
+            }
+            _ => {}
+        }
+    }
 }
 
 /// Changes to the row of a session that follow from its events, whatever it contained.
@@ -214,6 +233,10 @@ struct Fold {
     turns: i64,
     seen: bool,
     awake: bool,
+    /// True if a turn has begun that has not ended, false if it ended.
+    wants: Option<bool>,
+    /// True if inputs wait that would start by themselves.
+    queued: Option<bool>,
 }
 
 impl Fold {
@@ -223,6 +246,7 @@ impl Fold {
         for event in &batch.batch.events {
             match event {
                 Event::Start { provider, model } => {
+                    fold.wants = Some(true);
                     fold.standing = Some("working");
                     fold.model = Some((clean(provider), clean(model)));
                 }
@@ -232,10 +256,16 @@ impl Fold {
                     fold.context = Some(signed(usage.total_input().saturating_add(usage.output)));
                 }
                 Event::Session(SessionEvent::Title { title }) => fold.title = Some(clean(title)),
-                Event::Final { .. } => fold.standing = Some("answered"),
-                Event::Canceled { .. } => fold.standing = Some("canceled"),
-                Event::Failed { .. } => fold.standing = Some("failed"),
-                Event::Message { .. } => fold.seen = true,
+                Event::Final { .. } => (fold.standing, fold.wants) = (Some("answered"), Some(false)),
+                Event::Canceled { .. } => {
+                    (fold.standing, fold.wants, fold.queued) = (Some("canceled"), Some(false), Some(false));
+                }
+                Event::Failed { .. } => (fold.standing, fold.wants) = (Some("failed"), Some(false)),
+                Event::Message { message } => {
+                    fold.seen = true;
+                    fold.wants = (message.role == Role::User).then_some(true).or(fold.wants);
+                }
+                Event::Waiting(Waiting::Queue { messages, .. }) => fold.queued = Some(!messages.is_empty()),
                 Event::ToolResult { .. } if !has_state => (fold.seen, fold.awake) = (true, true),
                 _ => {}
             }
@@ -267,6 +297,7 @@ async fn append(client: &impl GenericClient, batches: &[&Prepared]) -> Result<Ha
         want.folds.push(Fold::of(batch));
         want.drafts.push(batch.draft.as_deref());
         want.clears.push(batch.batch.draft == DraftChange::Clear);
+        batch.batch.events.iter().for_each(|event| want.takes(event));
     }
     let events = Events::of(batches);
     let books = Books::of(batches.iter().flat_map(|batch| {
@@ -319,6 +350,9 @@ async fn append(client: &impl GenericClient, batches: &[&Prepared]) -> Result<Ha
             &books.cache_reads,
             &books.cache_writes,
             &books.costs,
+            &column(folds, |fold| fold.wants),
+            &column(folds, |fold| fold.queued),
+            &want.taken,
         ],
     )
     .await?;

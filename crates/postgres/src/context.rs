@@ -258,6 +258,11 @@ impl Context {
         self.pool.as_ref().map(drop).map_err(Clone::clone)
     }
 
+    /// Returns what a connection outside the pool needs.
+    pub(super) fn listener(&self) -> (&tokio_postgres::Config, &super::address::Trust) {
+        (&self.address.config, &self.address.trust)
+    }
+
     /// Returns a connection.
     pub(super) async fn client(&self) -> Result<Object, Fault> {
         let pool = self.pool.as_ref().map_err(Clone::clone)?;

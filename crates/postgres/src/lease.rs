@@ -2,9 +2,10 @@
 
 use deadpool_postgres::{GenericClient, Transaction};
 use windlass_core::id::SessionId;
-use windlass_core::log::{Lease, LogError, NewSession, Opened};
+use windlass_core::log::{Dropped, Lease, LogError, NewSession, Opened, ServerInfo};
 
 use super::Liveness;
+use super::cluster::{self, is_within_term};
 use super::failure::Fault;
 use super::find;
 use super::sql::{NOW, clean, cleaned, row, run, signed};
@@ -59,6 +60,7 @@ pub(super) async fn create(
         info: info.ok_or(LogError::Unknown(id))?,
         entries: Vec::new(),
         draft: None,
+        dropped: None,
     })
 }
 
@@ -66,29 +68,39 @@ pub(super) async fn create(
 pub(super) async fn take(
     client: &Transaction<'_>,
     id: &SessionId,
-    owner: &str,
+    (owner, server): (&str, Option<&ServerInfo>),
     lives: Liveness,
-) -> Result<Lease, Fault> {
-    let sql = format!("SELECT owner, fence, until > {NOW} FROM session WHERE id = $1 FOR UPDATE");
+) -> Result<(Lease, Option<Dropped>), Fault> {
+    let sql = format!(
+        "SELECT owner, fence, {} FROM session WHERE id = $1 FOR UPDATE",
+        is_within_term()
+    );
     let held = row(client, &sql, &[&id.as_str()]).await?;
     let held = held.ok_or_else(|| LogError::Unknown(id.clone()))?;
     let (holder, fence, is_within_term): (Option<String>, i64, bool) =
         (held.get(0), held.get(1), held.get(2));
-    if let Some(holder) = holder.filter(|holder| holder != owner)
-        && lives(&holder, is_within_term)
+    if let Some(holder) = holder.as_ref().filter(|holder| *holder != owner)
+        && lives(holder, is_within_term)
     {
         return Err(Fault::Log(LogError::Busy {
             session: id.clone(),
-            owner: holder,
+            owner: holder.clone(),
         }));
     }
-    let sql = format!("UPDATE session SET owner = $2, fence = $3, until = {NOW} + $4 WHERE id = $1");
+    let sql = format!(
+        "UPDATE session SET owner = $2, fence = $3, until = {NOW} + $4, moved_at = {NOW} WHERE id = $1"
+    );
     run(client, &sql, &[&id.as_str(), &owner, &(fence + 1), &TERM]).await?;
-    Ok(Lease {
+    let dropped = match server {
+        Some(server) => cluster::opened(client, id, server, holder.as_deref()).await?,
+        None => None,
+    };
+    let lease = Lease {
         session: id.clone(),
         owner: owner.to_owned(),
         fence: (fence + 1).unsigned_abs(),
-    })
+    };
+    Ok((lease, dropped))
 }
 
 pub(super) async fn renew(client: &Transaction<'_>, lease: &Lease) -> Result<(), Fault> {
@@ -102,9 +114,13 @@ pub(super) async fn renew(client: &Transaction<'_>, lease: &Lease) -> Result<(),
 }
 
 pub(super) async fn release(client: &Transaction<'_>, lease: &Lease) -> Result<(), Fault> {
+    let sql = format!(
+        "UPDATE session SET owner = NULL, until = 0, left_by = owner, left_at = {NOW}, moved_at = {NOW} \
+         WHERE id = $1 AND owner = $2 AND fence = $3"
+    );
     run(
         client,
-        "UPDATE session SET owner = NULL, until = 0 WHERE id = $1 AND owner = $2 AND fence = $3",
+        &sql,
         &[&lease.session.as_str(), &lease.owner, &signed(lease.fence)],
     )
     .await
@@ -117,7 +133,7 @@ pub(super) async fn holder(
     id: &SessionId,
     lives: Liveness,
 ) -> Result<Option<String>, Fault> {
-    let sql = format!("SELECT owner, until > {NOW} FROM session WHERE id = $1");
+    let sql = format!("SELECT owner, {} FROM session WHERE id = $1", is_within_term());
     let held = row(client, &sql, &[&id.as_str()]).await?;
     let owner = held.and_then(|held| {
         let owner: Option<String> = held.get(0);

@@ -17,6 +17,7 @@ mod append;
 mod audit;
 mod blobs;
 mod books;
+mod cluster;
 mod context;
 mod entries;
 mod exchanges;
@@ -35,11 +36,11 @@ mod sql;
 mod tls;
 pub mod transfer;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use deadpool_postgres::{Object, Transaction};
 use windlass_core::clock::Clock;
-use windlass_core::log::LogError;
+use windlass_core::log::{LogError, ServerInfo};
 
 use self::address::Address;
 use self::context::Thread;
@@ -52,6 +53,8 @@ pub type Liveness = fn(owner: &str, is_within_term: bool) -> bool;
 #[derive(Clone)]
 pub struct PostgresStore {
     thread: Arc<Thread>,
+    /// Server of a cluster that this process is.
+    server: Arc<OnceLock<ServerInfo>>,
 }
 
 impl PostgresStore {
@@ -65,6 +68,7 @@ impl PostgresStore {
         let thread = Thread::start(Address::parse(url)?, clock, lives)?;
         Ok(Self {
             thread: Arc::new(thread),
+            server: Arc::default(),
         })
     }
 
@@ -74,6 +78,11 @@ impl PostgresStore {
     /// When the server cannot be reached, is too old or refuses the user, or the tables are newer than this program.
     pub fn wait(&self) -> Result<(), LogError> {
         self.thread.wait()
+    }
+
+    /// Returns the server of a cluster that owns sessions under this name, if this process is it.
+    fn server_of(&self, owner: &str) -> Option<ServerInfo> {
+        self.server.get().filter(|server| server.id == owner).cloned()
     }
 
     async fn read<T: Send + 'static>(

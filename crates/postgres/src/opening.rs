@@ -29,6 +29,7 @@ pub(super) async fn opened(
         entries: history(client, id, base).await?,
         // Half a reply that cannot be read is worth less than the session.
         draft: draft.unwrap_or_default(),
+        dropped: None,
     })
 }
 
@@ -47,8 +48,9 @@ async fn history(client: &impl GenericClient, id: &SessionId, base: i64) -> Resu
 async fn since(client: &impl GenericClient, id: &SessionId, base: i64) -> Result<Vec<Entry>, Fault> {
     let sql = "SELECT seq, time, payload FROM entry WHERE session = $1 AND seq >= $2 \
         AND kind IN ('message', 'compaction', 'rewind', 'goal', 'goal_completed', 'goal_run', 'goal_turn', \
-        'goal_check', 'goal_verdict', 'goal_state', 'plan', 'queue', 'tool_result', 'final', 'canceled', 'failed') \
-        AND (kind <> 'tool_result' OR seq > coalesce((SELECT seq FROM entry WHERE session = $1 \
+        'goal_check', 'goal_verdict', 'goal_state', 'plan', 'queue', 'tool_result', 'final', 'canceled', 'failed', \
+        'permission_request', 'permission_answer', 'question') \
+        AND (kind NOT IN ('tool_result', 'permission_request', 'permission_answer', 'question') OR seq > coalesce((SELECT seq FROM entry WHERE session = $1 \
         AND kind IN ('final', 'canceled', 'failed') ORDER BY seq DESC LIMIT 1), 0)) ORDER BY seq";
     read(id, &rows(client, sql, &[&id.as_str(), &base]).await?)
 }

@@ -1,19 +1,22 @@
 //! The ports of sessions.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use windlass_core::clock::Timestamp;
 use windlass_core::event::Event;
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{
-    AgentBudget, AgentLedger, AgentLimits, AgentQuery, AgentRow, Batch, Booking, Entry, Exchange, Exchanges,
-    Found, Frame, GoalInfo, GoalRegistry, Label, Lease, Ledger, Lifecycle, LogError, MessagePlaces, NewAgent,
-    NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog, SessionQuery, Sessions,
-    SpawnError, Spawned, Spent, SpentBy, UserName,
+    AgentBudget, AgentLedger, AgentLimits, AgentQuery, AgentRow, Batch, Booking, ClusterStore, Entry,
+    Exchange, Exchanges, Found, Frame, GoalInfo, GoalRegistry, Label, Lease, Ledger, Lifecycle, LogError,
+    MessagePlaces, NewAgent, NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog,
+    SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy, UserName,
 };
 
 use super::failure::Fault;
 use super::{
-    PostgresStore, agents, blobs, books, entries, exchanges, find, goals, group, lease, opening, search,
+    PostgresStore, agents, blobs, books, cluster, entries, exchanges, find, goals, group, lease, opening,
+    search,
 };
 
 #[async_trait]
@@ -32,34 +35,50 @@ impl Lifecycle for PostgresStore {
             })
             .await
     }
+
+    fn cluster(&self) -> Option<Arc<dyn ClusterStore>> {
+        Some(Arc::new(self.clone()))
+    }
 }
 
 #[async_trait]
 impl SessionLog for PostgresStore {
     async fn create(&self, new: NewSession, owner: &str) -> Result<Opened, LogError> {
         let owner = owner.to_owned();
+        let server = self.server_of(&owner);
         let new = NewSession {
             id: Some(new.id.clone().unwrap_or_else(SessionId::generate)),
             ..new
         };
-        self.write(async move |transaction, again| lease::create(transaction, &new, &owner, again).await)
-            .await
+        self.write(async move |transaction, again| {
+            let opened = lease::create(transaction, &new, &owner, again).await?;
+            if let Some(server) = &server {
+                cluster::opened(transaction, &opened.info.id, server, None).await?;
+            }
+            Ok(opened)
+        })
+        .await
     }
 
     async fn open(&self, session: &SessionId, owner: &str) -> Result<Opened, LogError> {
         let (id, owner) = (session.clone(), owner.to_owned());
-        let lease = self
+        let server = self.server_of(&owner);
+        let (lease, dropped) = self
             .thread
             .run(async move |context| {
                 let lives = context.lives;
                 context
-                    .write(async |transaction, _| lease::take(transaction, &id, &owner, lives).await)
+                    .write(async |transaction, _| {
+                        lease::take(transaction, &id, (&owner, server.as_ref()), lives).await
+                    })
                     .await
             })
             .await?;
         let id = session.clone();
-        self.read(async move |client| opening::opened(client, &id, lease.clone()).await)
-            .await
+        let opened = self
+            .read(async move |client| opening::opened(client, &id, lease.clone()).await)
+            .await?;
+        Ok(Opened { dropped, ..opened })
     }
 
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), LogError> {
@@ -78,6 +97,10 @@ impl SessionLog for PostgresStore {
     }
 
     async fn renew(&self, lease: &Lease) -> Result<(), LogError> {
+        // The heartbeat of a server renews the leases of all its sessions.
+        if self.server_of(&lease.owner).is_some() {
+            return Ok(());
+        }
         let lease = lease.clone();
         self.write(async move |transaction, _| lease::renew(transaction, &lease).await)
             .await

@@ -373,7 +373,45 @@ CREATE TABLE memory_miss (
   session  text NOT NULL,
   time     bigint NOT NULL
 );
-", USERS, AUDIT];
+", USERS, AUDIT, CLUSTER];
+
+/// Version 4: several servers share the sessions. `home` is the place of a session's folder; `left_by` and `left_at` tell
+/// who dropped its turn. Times are on the clock of the database.
+const CLUSTER: &str = "
+ALTER TABLE session ADD home text;
+ALTER TABLE session ADD wants_turn boolean NOT NULL DEFAULT false;
+ALTER TABLE session ADD queued boolean NOT NULL DEFAULT false;
+ALTER TABLE session ADD moved_at bigint NOT NULL DEFAULT 0;
+ALTER TABLE session ADD left_by text;
+ALTER TABLE session ADD left_at bigint;
+CREATE INDEX session_work ON session (updated_at) WHERE wants_turn OR queued;
+CREATE INDEX session_owner ON session (owner) WHERE owner IS NOT NULL;
+CREATE INDEX session_moved ON session (moved_at) WHERE moved_at > 0;
+
+CREATE TABLE server (
+  id         text COLLATE \"C\" PRIMARY KEY,
+  address    text NOT NULL,
+  version    text NOT NULL,
+  places     text[] NOT NULL,
+  slots      bigint NOT NULL,
+  listen_pid bigint,
+  started    bigint NOT NULL,
+  until      bigint NOT NULL
+) WITH (fillfactor = 50);
+
+CREATE TABLE inbox (
+  id      text COLLATE \"C\" PRIMARY KEY,
+  session text COLLATE \"C\" NOT NULL REFERENCES session (id) ON DELETE CASCADE,
+  kind    text NOT NULL,
+  payload text NOT NULL,
+  sender  text NOT NULL,
+  made    bigint NOT NULL,
+  taken   bigint,
+  answer  text
+);
+CREATE INDEX inbox_open ON inbox (session) WHERE taken IS NULL;
+CREATE INDEX inbox_made ON inbox (made);
+";
 
 /// Checks the server, creates the tables, and migrates older versions. A newer version is left alone.
 pub(super) async fn prepare(client: &mut Object) -> Result<(), Fault> {

@@ -184,7 +184,9 @@ impl Hub {
             Event::Waiting(Waiting::PermissionRequest { .. } | Waiting::Question { .. }) => {
                 state.is_asking = true;
             }
-            Event::Waiting(Waiting::PermissionAnswer { .. }) | Event::ToolResult { .. } => {
+            Event::Waiting(Waiting::PermissionAnswer { .. })
+            | Event::ToolResult { .. }
+            | Event::Session(SessionEvent::Moved { .. }) => {
                 state.is_asking = false;
             }
             event if event.is_terminal() => (state.is_busy, state.is_asking) = (false, false),

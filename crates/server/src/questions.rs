@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_api::{CallId, Entry, Event, FailureKind, SessionId, Timestamp, Waiting};
+use windlass_api::{CallId, Entry, Event, FailureKind, SessionEvent, SessionId, Timestamp, Waiting};
 
 use windlass_core::log::{LogError, Preferences};
 
@@ -82,6 +82,11 @@ pub(crate) fn open_questions(entries: &[Entry]) -> Vec<OpenQuestion> {
                 open.append(&mut closed_by_results);
                 open.iter_mut()
                     .for_each(|question| question.is_interrupted = true);
+            }
+            // The next owner asks again.
+            Event::Session(SessionEvent::Moved { .. }) => {
+                closed_by_results.clear();
+                open.clear();
             }
             event if event.is_terminal() => {
                 closed_by_results.clear();

@@ -5,6 +5,7 @@ pub(crate) mod checking;
 mod claims;
 mod environment;
 mod goal_run;
+mod moved;
 mod plan_steps;
 mod session_hooks;
 mod summary;
@@ -120,6 +121,7 @@ impl SessionActor {
             info,
             entries,
             draft,
+            dropped,
         } = opened;
         let parked = handle.parked();
         // A parked session's commands still run.
@@ -127,9 +129,15 @@ impl SessionActor {
             None => ended_commands(&entries),
             Some(_) => Vec::new(),
         };
-        let mut added = recover(&entries, draft, inner.clock.now());
         let mut pursuit = Pursuit::read(&entries);
-        added.extend(pursuit.orphaned(inner.clock.now()));
+        let left = moved::Left::read(
+            &lease,
+            (&entries, draft),
+            dropped,
+            &mut pursuit,
+            inner.clock.now(),
+        );
+        let added = left.added;
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
         let pins = Pins::read(&*inner.store, &info).await;
@@ -139,7 +147,7 @@ impl SessionActor {
             }
             let stops = handle.stops.clone();
             let queue = Queue::read(&inner, &info.id, &entries, stops).await;
-            let queue = queue.map_err(refused)?;
+            let queue = queue.map_err(refused)?.continued(left.continues);
             if let Some(env) = parked {
                 return Ok((queue, env));
             }
@@ -323,6 +331,9 @@ impl SessionActor {
 
     /// Starts the turn of the first input in the queue.
     async fn start_queued(&mut self) -> Activity {
+        if self.queue.takes_dropped() {
+            return self.continue_turn().await;
+        }
         let Some((message, queued)) = self.queue.first(&self.sink) else {
             return Activity::Idle;
         };

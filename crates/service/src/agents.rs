@@ -70,8 +70,13 @@ async fn offered(inner: &Arc<Inner>, info: &SessionInfo, row: Option<&AgentRow>)
     tools::tools(&Arc::downgrade(inner), &info.id, &catalog)
 }
 
-/// Adds the hooks of a sub-agent's turn.
+/// Adds the hooks of every turn, and those of a sub-agent's.
 pub(crate) fn add_hooks(inner: &Arc<Inner>, family: &Family, hooks: &mut Hooks) {
+    inner
+        .guard
+        .get()
+        .into_iter()
+        .for_each(|guard| hooks.push_shared(Arc::clone(guard)));
     if let Some(row) = family.row() {
         hooks.push(BudgetHook::new(inner, family, row));
     }

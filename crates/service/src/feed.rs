@@ -168,6 +168,12 @@ impl Feed {
         }
     }
 
+    /// Ends the feed for its readers: later events reach none of them.
+    pub(crate) fn cut(&self) {
+        self.end();
+        self.lock().readers.clear();
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Shared> {
         self.shared.lock().unwrap_or_else(PoisonError::into_inner)
     }

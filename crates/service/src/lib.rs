@@ -12,6 +12,7 @@
 
 mod actor;
 mod agents;
+mod cluster;
 mod commands;
 pub mod context_report;
 mod dormant;
@@ -36,7 +37,7 @@ mod turn;
 mod why;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -48,7 +49,7 @@ use windlass_api::{
     SessionId, SessionInfo, Submission, UserName, UserReply, WaitOn, command_line,
 };
 use windlass_core::clock::Clock;
-use windlass_core::hook::SessionOpening;
+use windlass_core::hook::{Hook, SessionOpening};
 use windlass_core::log::{LogError, NewSession, Opened, Store};
 
 use self::actor::{SessionActor, SessionRequest};
@@ -119,6 +120,8 @@ pub(crate) struct Inner {
     pub(crate) dormant: Dormant,
     /// Allows opening one session at a time, so that none is opened twice.
     opening: tokio::sync::Mutex<()>,
+    /// Hook of every turn of this process.
+    pub(crate) guard: OnceLock<Arc<dyn Hook>>,
 }
 
 /// A live session, seen from outside.
@@ -151,6 +154,7 @@ impl Service {
                 live: Mutex::default(),
                 dormant: Dormant::default(),
                 opening: tokio::sync::Mutex::default(),
+                guard: OnceLock::new(),
             }),
         }
     }

@@ -72,9 +72,34 @@ pub(crate) struct Queue {
     stops: Stops,
     /// Maximum number of queued inputs.
     most: usize,
+    /// True if the turn that the last owner dropped goes on before all of them.
+    has_dropped: bool,
+}
+
+/// Work of the last owner that continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Continues {
+    /// A turn.
+    pub(crate) turn: bool,
+    /// The queue.
+    pub(crate) queue: bool,
 }
 
 impl Queue {
+    /// DIST-1: continues with what the last owner dropped.
+    pub(crate) fn continued(mut self, what: Continues) -> Self {
+        self.has_dropped = what.turn;
+        if what.queue {
+            self.release();
+        }
+        self
+    }
+
+    /// Returns true, once, if a dropped turn goes on.
+    pub(crate) fn takes_dropped(&mut self) -> bool {
+        std::mem::take(&mut self.has_dropped)
+    }
+
     /// Reads the queue of a session that is opened: the recorded queue without the inputs that were taken
     /// since.
     pub(crate) async fn read(
@@ -105,6 +130,7 @@ impl Queue {
             heard: None,
             stops,
             most: inner.options.queue,
+            has_dropped: false,
         })
     }
 
@@ -122,7 +148,7 @@ impl Queue {
 
     /// Returns true if the next turn starts without a further request.
     pub(crate) fn goes_on(&self) -> bool {
-        !self.is_held() && !self.messages.is_empty()
+        self.has_dropped || (!self.is_held() && !self.messages.is_empty())
     }
 
     /// Returns true if the queue waits for a new input: it was found when the session was opened, or the user
@@ -140,7 +166,7 @@ impl Queue {
     /// something after it was sent, or it is for a running turn.
     pub(crate) fn delays(&self, input: &Input) -> bool {
         let is_stopped = input.stops != self.stops.count() && input.on_busy != OnBusy::Refuse;
-        is_stopped || !self.messages.is_empty() || input.needs_turn
+        is_stopped || self.has_dropped || !self.messages.is_empty() || input.needs_turn
     }
 
     /// Notes an input that starts its turn without waiting.

@@ -143,6 +143,15 @@ impl Sink {
         let _ = self.log.write(Durability::Process, 0..0).await;
     }
 
+    /// DIST-3: writes and publishes nothing more: another owner may have the session. Readers are told why, and their
+    /// streams end.
+    pub(crate) fn give_up(&self, why: &str) {
+        self.tell_only(Event::Status { text: why.to_owned() });
+        let lost = LogError::Lost(self.log.lease.session.clone());
+        self.lock().broken = Some(lost);
+        self.log.feed.cut();
+    }
+
     /// Returns true if nothing more can be written.
     pub(crate) fn is_broken(&self) -> bool {
         self.lock().broken.is_some()

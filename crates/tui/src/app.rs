@@ -310,6 +310,8 @@ impl App {
                 }
             }
             Event::ToolResult { call_id, .. } => self.answered(call_id),
+            // The next server asks again.
+            Event::Session(SessionEvent::Moved { .. }) => self.requests.clear(),
             Event::Session(SessionEvent::Agent(_)) if self.overlay.is_some() && self.caches.shows_agents => {
                 self.jobs.agents(&self.session.info.id);
             }
@@ -343,7 +345,9 @@ impl App {
                 self.answered(call_id);
             }
             Event::Waiting(waiting) => self.requests.extend(PendingRequest::of(waiting)),
-            event if event.is_terminal() => self.requests.clear(),
+            event if event.is_terminal() || matches!(event, Event::Session(SessionEvent::Moved { .. })) => {
+                self.requests.clear();
+            }
             _ => {}
         }
     }

@@ -2,7 +2,7 @@
 
 use ratatui::text::Line;
 use serde_json::Value;
-use windlass_api::{DeltaKind, Event};
+use windlass_api::{DeltaKind, Event, SessionEvent};
 use windlass_core::text::count;
 
 use crate::text::{cut, one_line};
@@ -86,6 +86,10 @@ impl Progress {
                 if let Some(todos) = todos(details) {
                     self.todos = todos;
                 }
+            }
+            Event::Session(SessionEvent::Moved { .. }) => {
+                self.letters = 0;
+                self.span_ms = None;
             }
             event if event.is_terminal() => {
                 *self = Self {

@@ -206,6 +206,14 @@ impl Transcript {
                     "The conversation continues from an earlier point.",
                 );
             }
+            SessionEvent::Moved { .. } => {
+                self.reply = None;
+                self.forget_thinking();
+                self.end_calls();
+                if let Some(line) = event.moved_line() {
+                    self.note(seq, Tone::Warn, &one_line(&line));
+                }
+            }
             // The answer that reaches the goal arrives after this event, and is shown before the message.
             SessionEvent::GoalCompleted {
                 text,

@@ -16,18 +16,27 @@ const PACKAGES: &[&str] = &["postgresql"];
 /// PyPI's package of a server with the extension.
 const VECTORS: &str = "pgserver==0.1.4";
 
+/// Installs Postgres if it is missing. Returns the reason if that is not possible.
+pub(super) fn provide(root: &Root) -> Result<Option<String>> {
+    if is_there(root) {
+        return Ok(None);
+    }
+    if !prerequisites::can_install(root) {
+        let list = PACKAGES.join(" ");
+        return Ok(Some(format!(
+            "there is no Postgres server (on Debian: apt-get install {list})"
+        )));
+    }
+    prerequisites::install(root, PACKAGES)?;
+    match is_there(root) {
+        true => Ok(None),
+        false => bail!("postgresql was installed, but its server was not found"),
+    }
+}
+
 pub(super) fn test(root: &Root) -> Result<Ended> {
-    if !is_there(root) {
-        if !prerequisites::can_install(root) {
-            let list = PACKAGES.join(" ");
-            return Ok(Ended::LeftOut(format!(
-                "there is no Postgres server (on Debian: apt-get install {list})"
-            )));
-        }
-        prerequisites::install(root, PACKAGES)?;
-        if !is_there(root) {
-            bail!("postgresql was installed, but its server was not found");
-        }
+    if let Some(reason) = provide(root)? {
+        return Ok(Ended::LeftOut(reason));
     }
     let vectors = provide_vectors(root);
     let variables: Vec<(&str, &Path)> = match &vectors {

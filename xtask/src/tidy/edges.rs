@@ -105,6 +105,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/jsonrpc",    package: "windlass-jsonrpc",    product: NONE, tests: NONE },
     Member { folder: "crates/acp",        package: "windlass-acp",        product: WITH_JSONRPC, tests: Siblings::Any },
     Member { folder: "crates/server",     package: "windlass-server",     product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/cluster",    package: "windlass-cluster",    product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/mcp-server", package: "windlass-mcp-server", product: FOR_MCP_SERVER, tests: Siblings::Any },
     Member { folder: "crates/args",       package: "windlass-args",       product: FOR_ARGS, tests: Siblings::Any },
     Member { folder: "crates/cli",        package: "windlass",            product: Siblings::AnyBut(&["windlass-testkit", "windlass-bench"]), tests: Siblings::Any },

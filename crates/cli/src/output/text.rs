@@ -113,6 +113,9 @@ impl Style {
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
                 self.note(&format!("Compacting: {before}→{after} tokens"));
             }
+            Event::Session(event @ SessionEvent::Moved { .. }) => {
+                event.moved_line().iter().for_each(|line| self.warn(line));
+            }
             // The end of work without input says the same.
             Event::Session(SessionEvent::GoalCompleted {
                 text,
@@ -259,6 +262,15 @@ impl Printer for TextPrinter {
                 if *discard && !self.shown.is_empty() {
                     self.replayed = Some(0);
                     // The notice goes on a separate line, in the middle of the reply.
+                    self.stream_raw("\n")?;
+                    io::stdout().flush()?;
+                }
+                self.style.notice_event(&envelope.event);
+            }
+            Event::Session(SessionEvent::Moved { .. }) => {
+                self.spinner.clear();
+                if !self.shown.is_empty() {
+                    self.replayed = Some(0);
                     self.stream_raw("\n")?;
                     io::stdout().flush()?;
                 }

@@ -19,7 +19,7 @@ use windlass_sandbox::ResourceLimits;
 
 use windlass_core::compact::Strategy;
 
-pub use self::server::{AuditScope, AuditSettings, DailyLimits, ServerSettings, UserLimits};
+pub use self::server::{AuditScope, AuditSettings, ClusterSettings, DailyLimits, ServerSettings, UserLimits};
 
 /// Limits and behavior of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -4,12 +4,16 @@ use std::sync::Arc;
 
 use super::{Entry, History};
 use crate::clock::Timestamp;
-use crate::event::{Event, FailureKind};
+use crate::event::{Event, FailureKind, SessionEvent, Waiting};
 use crate::message::{FinishReason, Message, Part, Role, ToolCall, ToolResult};
 
 /// Result that the model sees for a call that may have run.
 pub const INTERRUPTED_TEXT: &str = "Interrupted: the program was stopped while this call was under way. It may have taken \
 effect or not; look before you do it again.";
+
+/// Result that the model sees for a call that did not run, because its server stopped first.
+pub const NOT_RUN_TEXT: &str =
+    "Not run: the program was stopped before this call started. Call it again if it is still needed.";
 
 /// Returns the events that complete a record, in order; none if it is complete. Nothing is run again, and no
 /// existing entry is changed: a partial reply becomes a message marked as interrupted, a finished call keeps
@@ -45,6 +49,62 @@ pub fn recover(entries: &[Entry], draft: Option<Message>, now: Timestamp) -> Vec
         finish: FinishReason::Interrupted,
     });
     events
+}
+
+/// Returns the events with which another server continues a turn, in order; `None` if no turn is open. Nothing that may
+/// have run is run again: a call that may have run gets an interrupted result. If the turn waited for permission, none of
+/// the calls without a result has run; if there are no results at all, the calls stay open, and the turn begins with
+/// them. A partial reply is dropped, because the model answers again.
+pub fn take_over(entries: &[Entry], moved: SessionEvent, now: Timestamp) -> Option<Vec<Event>> {
+    let has_ended = |begun: &usize| entries.iter().skip(*begun).any(|entry| entry.event.is_terminal());
+    let begun = entries.iter().rposition(|entry| is_input(&entry.event));
+    let begun = begun.filter(|begun| !has_ended(begun))?;
+    let history = History::read(entries);
+    let mut events = vec![Event::Session(moved)];
+    let asked = history
+        .messages()
+        .last()
+        .filter(|last| last.calls().next().is_some());
+    if let Some(asked) = asked {
+        let since = entries.get(begun..).unwrap_or_default();
+        let message = results(asked, since, now);
+        let waits = waits_for_permission(since);
+        let has_results = message
+            .parts
+            .iter()
+            .any(|part| matches!(part, Part::ToolResult(result) if result.content != INTERRUPTED_TEXT));
+        if !waits || has_results {
+            let message = if waits { not_run(message) } else { message };
+            events.push(Event::Message {
+                message: Arc::new(message),
+            });
+        }
+    }
+    Some(events)
+}
+
+/// Returns true if the last request for permission has no answer. Requests are stored before the calls that they precede.
+fn waits_for_permission(since: &[Entry]) -> bool {
+    let last = since.iter().rev().find_map(|entry| match &entry.event {
+        Event::Waiting(Waiting::PermissionRequest { agent, .. }) => Some(agent.is_none()),
+        Event::Waiting(Waiting::PermissionAnswer { .. } | Waiting::Question { .. })
+        | Event::Message { .. }
+        | Event::StepStart { .. } => Some(false),
+        _ => None,
+    });
+    last.unwrap_or_default()
+}
+
+/// Replaces the interrupted results: these calls did not start.
+fn not_run(mut message: Message) -> Message {
+    for part in &mut message.parts {
+        if let Part::ToolResult(result) = part
+            && result.content == INTERRUPTED_TEXT
+        {
+            NOT_RUN_TEXT.clone_into(&mut result.content);
+        }
+    }
+    message
 }
 
 fn is_input(event: &Event) -> bool {

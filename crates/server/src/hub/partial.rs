@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use windlass_api::{CallId, DeltaKind, Event, Role};
+use windlass_api::{CallId, DeltaKind, Event, Role, SessionEvent};
 
 /// Longest text kept of a reply, in bytes; of a tool's output, the end is kept.
 const REPLY: usize = 256 << 10;
@@ -39,6 +39,7 @@ impl Partial {
             Event::Reasoning { .. } => self.thinking.clear(),
             Event::Text { .. } => self.text.clear(),
             Event::Retry { discard: true, .. } => self.reply_over(),
+            Event::Session(SessionEvent::Moved { .. }) => *self = Self::default(),
             Event::Message { message } if message.role == Role::Assistant => self.reply_over(),
             Event::ToolResult { call_id, .. } | Event::StepComplete { call_id, .. } => {
                 self.call_over(call_id);

@@ -50,6 +50,7 @@ pub(super) fn create(
         info,
         entries: Vec::new(),
         draft: None,
+        dropped: None,
     })
 }
 

@@ -34,6 +34,7 @@ pub(super) fn opened(connection: &Connection, id: &SessionId, lease: Lease) -> R
         entries: history(connection, id, base)?,
         // Half a reply that cannot be read is worth less than the session.
         draft: draft.unwrap_or_default(),
+        dropped: None,
     })
 }
 

@@ -36,6 +36,48 @@ pub(super) static SECTION: Section = Section {
             project_ok: false,
         },
         Key {
+            name: "server.cluster_address",
+            kind: Kind::Text {
+                rule: TextRule::Name,
+                set: |s, _, v| s.agent.session.server.cluster.address = Some(v),
+            },
+            help: "With `--cluster`: address and port at which other servers reach this one.",
+            effect: "If unset, a free port of loopback, for servers of one machine. `docs/cluster.md` explains clusters.",
+            example: "\"10.0.0.5:7450\"",
+            project_ok: false,
+        },
+        Key {
+            name: "server.cluster_secret_file",
+            kind: Kind::Text {
+                rule: TextRule::Name,
+                set: |s, _, v| s.agent.session.server.cluster.secret_file = Some(v.into()),
+            },
+            help: "With `--cluster`: file with the secret that all servers share.",
+            effect: "WINDLASS_CLUSTER_SECRET takes precedence. If both are unset, the servers keep a random secret in the store.",
+            example: "\"/etc/windlass/cluster.secret\"",
+            project_ok: false,
+        },
+        Key {
+            name: "server.places",
+            kind: Kind::List {
+                default: &[],
+                check: |text| match text == "any"
+                    || text
+                        .strip_prefix("host:")
+                        .or(text.strip_prefix("volume:"))
+                        .is_some_and(|name| !name.trim().is_empty())
+                {
+                    true => Ok(()),
+                    false => Err("expected `host:NAME`, `volume:NAME` or `any`".to_owned()),
+                },
+                set: |s, _, v| s.agent.session.server.cluster.places = v,
+            },
+            help: "With `--cluster`: places that this server has, the first for its new sessions.",
+            effect: "Only a server with the place of a session takes it over. If unset, `host:` and the name of the machine.",
+            example: "[\"volume:work\"]",
+            project_ok: false,
+        },
+        Key {
             name: "server.tls_cert",
             kind: Kind::Text {
                 rule: TextRule::Name,

@@ -29,6 +29,19 @@ pub struct ServerSettings {
     pub audit: AuditSettings,
     /// WEB-6: true if push services may have private addresses.
     pub push_private: bool,
+    /// Settings of a server of a cluster.
+    pub cluster: ClusterSettings,
+}
+
+/// DIST-1: a server of a cluster.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ClusterSettings {
+    /// Address at which other servers reach this one.
+    pub address: Option<String>,
+    /// Places that it has.
+    pub places: Vec<String>,
+    /// File with the secret that the servers share.
+    pub secret_file: Option<PathBuf>,
 }
 
 /// DIST-7: limits of users per day.
