@@ -16,7 +16,7 @@ use windlass_config::settings::{ServerSettings, Settings};
 use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::SystemClock;
 use windlass_host::watch::Watch;
-use windlass_sandbox::process;
+use windlass_sandbox::{Warden, process};
 use windlass_server::{Exposure, ExposureOptions, PushPorts, Server, ServerConfig, ServerPorts};
 
 use self::files::LocalFiles;
@@ -121,6 +121,20 @@ fn ports(
     })
 }
 
+/// Starts the process that ends what the sessions started, if this one is killed.
+fn warden() -> Option<Warden> {
+    match Warden::start(None) {
+        Ok(warden) => Some(warden),
+        Err(error) if error.kind() == std::io::ErrorKind::Unsupported => None,
+        Err(error) => {
+            tell!(
+                "warning: processes may outlive a killed server, because its warden did not start: {error}"
+            );
+            None
+        }
+    }
+}
+
 /// Serves until a signal.
 pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(options.cd.as_deref())?;
@@ -136,6 +150,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     } = ready;
     let exposure = exposure(options, &settings.agent.session.server)?;
     keeper.ready().await?;
+    let _warden = warden();
     audit::prune(&keeper.store, &settings).await?;
     let plan = Plan {
         cwd: cwd.clone(),

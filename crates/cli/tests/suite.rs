@@ -60,6 +60,7 @@ mod suite {
     mod memory;
     mod memory_vectors;
     mod mishaps;
+    mod operations;
     mod outputs;
     mod paths;
     mod permissions;
@@ -100,5 +101,6 @@ mod suite {
     mod undo;
     mod users;
     mod voice;
+    mod warden;
     mod web;
 }

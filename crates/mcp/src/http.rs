@@ -33,6 +33,9 @@ use crate::set::Environment;
 pub(crate) const JSON: &str = "application/json";
 pub(crate) const EVENTS: &str = "text/event-stream";
 const SESSION: &str = "mcp-session-id";
+const IDEMPOTENCY: &str = "idempotency-key";
+/// Key of the metadata of a call with the same value, for servers without headers.
+pub(crate) const IDEMPOTENCY_META: &str = "windlass/idempotency-key";
 /// Redirects within a server that are followed.
 const MAX_REDIRECTS: usize = 5;
 /// Bytes of an answer that is an error.
@@ -199,6 +202,10 @@ impl StreamableHttpClient for HttpClient {
             auth_header,
             custom_headers,
         );
+        let request = match idempotency_key(&message) {
+            Some(key) => request.header(IDEMPOTENCY, key),
+            None => request,
+        };
         let response = request.json(&message).send().await?;
         let status = response.status();
         wanted_login(&response)?;
@@ -301,6 +308,18 @@ impl HttpClient {
         });
         SseStream::from_bytes_stream(bytes).boxed()
     }
+}
+
+/// Returns the key of a tool call, if a header can carry it.
+fn idempotency_key(message: &ClientJsonRpcMessage) -> Option<HeaderValue> {
+    let JsonRpcMessage::Request(request) = message else {
+        return None;
+    };
+    let ClientRequest::CallToolRequest(call) = &request.request else {
+        return None;
+    };
+    let key = call.params.meta.as_ref()?.get(IDEMPOTENCY_META)?.as_str()?;
+    HeaderValue::from_str(key).ok()
 }
 
 fn with_headers(

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rmcp::model::{CallToolRequestParams, CallToolResult, PaginatedRequestParams};
+use rmcp::model::{CallToolRequestParams, CallToolResult, PaginatedRequestParams, RequestParamsMeta};
 use rmcp::service::ServiceError;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use crate::client::{CallLink, Connection, Hub, connect, lock};
 use crate::config::{McpError, McpServerConfig};
 use crate::content;
+use crate::http::IDEMPOTENCY_META;
 use crate::set::Environment;
 use crate::tool::McpTool;
 
@@ -440,13 +441,18 @@ impl McpServer {
         }
     }
 
+    /// Calls a tool. The key tells the server that a request which it gets again is the same call.
     pub(crate) async fn call(
         self: &Arc<Self>,
         tool: &str,
         arguments: Map<String, Value>,
+        key: String,
         link: CallLink,
     ) -> Result<CallToolResult, McpError> {
-        let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        params
+            .meta_or_default()
+            .insert(IDEMPOTENCY_META.to_owned(), key.into());
         let cancel = link.cancel.clone();
         let work = async {
             let connection = self.ready().await?;

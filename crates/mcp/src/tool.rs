@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 
 use serde_json::{Map, Value};
+use windlass_core::id::{CallId, SessionId};
 use windlass_core::permission::Escalation;
 use windlass_core::tool::{
     AnyTool, Category, Judgement, Prepared, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits,
@@ -94,6 +95,7 @@ impl McpTool {
         if cx.confirmed {
             server.accept(&self.spec.name, &self.digest);
         }
+        let key = key(&cx);
         let link = CallLink {
             progress: cx.progress,
             person: cx.person,
@@ -101,7 +103,7 @@ impl McpTool {
             session: cx.execution.session.clone(),
             cancel: cx.cancel,
         };
-        let called = server.call(&self.remote, arguments, link).await;
+        let called = server.call(&self.remote, arguments, key, link).await;
         let about = |error: &McpError| format!("MCP server {}: {error}", self.server_name);
         match called {
             Ok(result) => {
@@ -133,6 +135,15 @@ impl McpTool {
             content::line(&error.to_string(), 300)
         ))
     }
+}
+
+/// Returns the key of a call for servers that take each call once. The id comes from the model's provider, and some
+/// providers use the same one again in a session, so it is not enough.
+fn key(cx: &ToolContext) -> String {
+    let session = cx.execution.session.as_ref().map_or("", SessionId::as_str);
+    let unique = CallId::generate().to_string();
+    let unique = unique.get(24..).unwrap_or(&unique);
+    format!("{session}/{}/{unique}", cx.call_id)
 }
 
 impl AnyTool for McpTool {

@@ -12,8 +12,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures_util::stream::BoxStream;
+use reqwest::header::HeaderValue;
 use serde_json::Value;
 use windlass_core::clock::Clock;
+use windlass_core::id::CallId;
 use windlass_core::log::SharedRecorder;
 use windlass_core::model::Model;
 use windlass_core::provider::{Layout, Provider, ProviderError, ProviderErrorKind, ProviderEvent, Request};
@@ -223,6 +225,8 @@ impl Provider for HttpProvider {
             session,
             ..
         } = request;
+        // The same for every retry of this request, so that a proxy can take it once. Asking again is another request.
+        let key = HeaderValue::from_str(&format!("{session}/{}", CallId::generate())).ok();
         let taping = RecordingStream::new(&shared, session, (&body, kept), messages.last());
         let messages = Arc::new(messages);
         let parts = Retrying {
@@ -234,7 +238,7 @@ impl Provider for HttpProvider {
         let start = move || {
             attempt(
                 Arc::clone(&shared),
-                body.clone(),
+                (body.clone(), key.clone()),
                 Arc::clone(&messages),
                 taping.clone(),
                 cancel.clone(),

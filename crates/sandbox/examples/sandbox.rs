@@ -1,13 +1,15 @@
 //! The sandbox on its own, for tests and measurements: `sandbox run <policy> -- program args…` runs a program
-//! in a sandbox with a policy in JSON, with this program as the helper.
+//! in a sandbox with a policy in JSON, with this program as the helper. `sandbox warden <milliseconds> script` starts a
+//! shell with a warden, whose deadline is always that far away.
 
 use std::ffi::OsStr;
 use std::io::Write;
 use std::os::fd::AsFd;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
 
-use windlass_sandbox::{self as sandbox, Launch, Sandbox, SandboxPolicy};
+use windlass_sandbox::{self as sandbox, Launch, Sandbox, SandboxPolicy, Warden, since_boot};
 
 fn main() -> ExitCode {
     let mut args = std::env::args_os().skip(1);
@@ -17,6 +19,13 @@ fn main() -> ExitCode {
             Ok(code) => ExitCode::from(code),
             Err(error) => {
                 let _ = writeln!(std::io::stderr(), "the sandbox could not be set up: {error}");
+                ExitCode::from(126)
+            }
+        },
+        Some(first) if first == "warden" => match with_warden(args.collect()) {
+            Ok(never) => match never {},
+            Err(error) => {
+                let _ = writeln!(std::io::stderr(), "the warden could not be started: {error}");
                 ExitCode::from(126)
             }
         },
@@ -52,4 +61,31 @@ fn run(args: Vec<std::ffi::OsString>) -> Result<u8, Box<dyn std::error::Error>> 
         .code()
         .and_then(|code| code.try_into().ok())
         .unwrap_or(125))
+}
+
+fn with_warden(
+    args: Vec<std::ffi::OsString>,
+) -> Result<std::convert::Infallible, Box<dyn std::error::Error>> {
+    let [far, script] = args.as_slice() else {
+        return Err("name milliseconds and a script".into());
+    };
+    let far = Duration::from_millis(far.to_str().unwrap_or_default().parse()?);
+    let helper = std::env::current_exe()?;
+    let warden = Warden::with_helper(Some(since_boot() + far), Some(&helper))?;
+    let env = sandbox::child_environment(std::env::vars(), Path::new("/nowhere"), "s1");
+    Command::new("/bin/sh")
+        .arg("-c")
+        .arg(script)
+        .env_clear()
+        .envs(env)
+        .stdin(Stdio::null())
+        .spawn()?;
+    let pause = rustix::event::Timespec {
+        tv_sec: 0,
+        tv_nsec: i64::from((far / 8).subsec_nanos()),
+    };
+    loop {
+        warden.set_deadline(since_boot() + far)?;
+        let _ = rustix::event::poll(&mut [], Some(&pause));
+    }
 }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::warden_mark;
+
 /// Variables that are passed on. All others may contain secrets.
 const HANDED_ON: &[&str] = &[
     "PATH",
@@ -83,6 +85,9 @@ pub fn child_environment(
     set("AI_AGENT", concat!("windlass@", env!("CARGO_PKG_VERSION")));
     set("WINDLASS_SESSION", session);
     for (name, value) in UNATTENDED {
+        set(name, value);
+    }
+    if let Some((name, value)) = warden_mark() {
         set(name, value);
     }
     env

@@ -5,6 +5,7 @@
 //!   fork commands, which costs hardly more than without a sandbox.
 //! - [`CommandSandbox`] starts the commands of a session, and [`process`] ends them with everything they
 //!   started.
+//! - [`Warden`] is a process beside a server that ends what the server started if the server cannot.
 //! - [`Roots`] opens files for the built-in tools so that the file that was checked is the file that is used.
 //!   [`folder`] is for walks over a whole tree.
 //! - [`support`] reports what this kernel enforces.
@@ -75,6 +76,7 @@ mod regular;
 mod scan;
 mod support;
 mod temp;
+mod warden;
 mod working_directory;
 mod workspace;
 
@@ -101,6 +103,7 @@ pub use self::protected::ProtectedPaths;
 pub use self::regular::{read_given, read_given_text, read_open, read_regular};
 pub use self::support::{Support, support};
 pub use self::temp::PrivateTemp;
+pub use self::warden::{WARDEN_MARK, Warden, since_boot, warden_mark};
 pub use self::working_directory::WorkingDirectory;
 pub use self::workspace::{Location, Workspace};
 

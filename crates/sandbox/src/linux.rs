@@ -24,6 +24,7 @@ mod supervised;
 mod support;
 mod syscalls;
 mod unreachable;
+pub(crate) mod warden;
 pub(crate) mod wire;
 
 use std::io;

@@ -6,6 +6,7 @@
 
 pub(crate) mod files;
 pub(crate) mod process;
+pub(crate) mod warden;
 
 use std::ffi::OsString;
 use std::io::{self, Write};

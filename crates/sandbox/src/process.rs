@@ -34,13 +34,17 @@ pub use self::background::Background;
 pub use self::duplex::{Duplex, confined_duplex, spawn_duplex};
 pub(crate) use self::group::Group;
 pub use self::kill::Kill;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
+pub(crate) use self::kill::kill as kill_at_once;
 pub(crate) use self::kill::{Member, Search};
 use self::reaper::Live;
 pub(crate) use self::reaper::UnderWay;
 pub use self::reaper::{adopt_orphans, end_all, settle};
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
+pub(crate) use self::target::GONE;
 pub(crate) use self::target::Target;
 use crate::backend::Supervised;
-use crate::{Launch, Sandbox};
+use crate::{Launch, Sandbox, warden_mark};
 
 /// Environment variable that marks every process of a call. Its value is different for each call.
 pub const MARKER: &str = "WINDLASS_CALL";
@@ -101,6 +105,7 @@ pub fn spawn(
         .env_clear()
         .envs(env)
         .env(MARKER, &marker)
+        .envs(warden_mark())
         .stdin(input)
         .stdout(writer.try_clone()?)
         .stderr(writer)

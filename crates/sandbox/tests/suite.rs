@@ -24,3 +24,6 @@ mod sandbox;
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 #[path = "suite/shell.rs"]
 mod shell;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
+#[path = "suite/warden.rs"]
+mod warden;

@@ -74,6 +74,34 @@ fn passing_failures_are_retried() {
     }
 }
 
+/// DIST-3: a request that is sent again has the same idempotency key, the next request another.
+#[test]
+fn a_repeated_request_has_the_same_key() {
+    for wire in WIRES {
+        let list = Reply::call("list_directory", json!({ "path": "." }));
+        let replies = vec![failing(Fault::status(503)).times(2), list, Reply::text("fine")];
+        let (sim, output) = run(wire, replies, &[]);
+        check_recovered(wire, &output, 2);
+        let started = &output.events()[0];
+        let key = |request: &windlass_sim::Logged| {
+            let header = |(name, _): &&(String, String)| name == "idempotency-key";
+            request
+                .headers
+                .iter()
+                .find(header)
+                .map(|(_, value)| value.clone())
+        };
+        let keys: Vec<String> = sim.requests().iter().filter_map(key).collect();
+        assert_eq!(keys.len(), 4, "{wire}: {keys:?}");
+        assert!(
+            keys[0] == keys[1] && keys[1] == keys[2] && keys[2] != keys[3],
+            "{keys:?}"
+        );
+        let session = keys[0].split('/').next().unwrap_or_default();
+        assert!(started.to_string().contains(session), "{keys:?} {started}");
+    }
+}
+
 /// PROV-6, UI-1: the user sees every retry on standard error.
 #[test]
 fn retries_are_seen() {

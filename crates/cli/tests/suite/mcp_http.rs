@@ -84,8 +84,8 @@ pub(super) fn exec(workspace: &Workspace) -> Output {
     output
 }
 
-/// EXT-4, MCP-2: servers of both eras and of the transport before them are found out and called, with the headers of
-/// the configuration; a redirect within the server is followed.
+/// EXT-4, MCP-2, DIST-3: servers of both eras and of the transport before them are found out and called, with the headers
+/// of the configuration and a key for each call; a redirect within the server is followed.
 #[test]
 fn every_era_works_behind_a_url() {
     let site = Site::start();
@@ -116,6 +116,22 @@ fn every_era_works_behind_a_url() {
     let is_call = |request: &&Value| request["headers"]["mcp-method"] == "tools/call";
     let called = log.iter().find(is_call).expect("a stateless call");
     assert_eq!(called["headers"]["mcp-name"], "echo");
+    let calls = log
+        .iter()
+        .filter(|request| request["body"].to_string().contains("tools/call"));
+    let mut keys = Vec::new();
+    for call in calls {
+        let params = &call["body"]["params"];
+        let key = &params["_meta"]["windlass/idempotency-key"];
+        assert!(key.is_string(), "{call}");
+        if !call["headers"]["idempotency-key"].is_null() {
+            assert_eq!(&call["headers"]["idempotency-key"], key);
+            keys.push(key.to_string());
+        }
+    }
+    let all = keys.len();
+    keys.dedup();
+    assert!(all >= 6 && keys.len() == all, "{keys:?}");
 }
 
 /// MCP-2, MCP-3: each failure of a server behind a URL at the start has a line that says so, and costs the others

@@ -104,6 +104,8 @@ impl HookSources {
             .map_or_else(|| self.cwd.clone(), |project| project.root);
         env.insert("CLAUDE_PROJECT_DIR".to_owned(), root.display().to_string());
         env.insert("AGENT".to_owned(), "windlass".to_owned());
+        let mark = windlass_sandbox::warden_mark();
+        env.extend(mark.map(|(name, value)| (name.to_owned(), value.to_owned())));
         HookHost {
             cwd: self.cwd.clone(),
             env,

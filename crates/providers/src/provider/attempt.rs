@@ -9,7 +9,7 @@ use bytes::Bytes;
 use futures_util::stream::{self, BoxStream};
 use futures_util::{FutureExt, StreamExt};
 use reqwest::Response;
-use reqwest::header::CONTENT_TYPE;
+use reqwest::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use tokio_util::sync::CancellationToken;
 use windlass_core::message::Message;
 use windlass_core::provider::{Completion, ProviderError, ProviderErrorKind, ProviderEvent};
@@ -22,11 +22,13 @@ use crate::wire::ReplyDecoder;
 
 /// Maximum time to wait for the end of a body after the reply is complete.
 const DRAIN: Duration = Duration::from_secs(5);
+/// Header that is the same when a request is sent again.
+const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// Starts an attempt. Dropping the stream, or firing `cancel`, drops the connection.
 pub(super) fn attempt(
     shared: Arc<Shared>,
-    body: Bytes,
+    outgoing: (Bytes, Option<HeaderValue>),
     history: Arc<Vec<Arc<Message>>>,
     taping: Option<RecordingStream>,
     cancel: CancellationToken,
@@ -43,7 +45,7 @@ pub(super) fn attempt(
         cancel,
         decoder,
         taping,
-        phase: Phase::Send(body),
+        phase: Phase::Send(outgoing.0, outgoing.1),
         fresh: Vec::new(),
         ready: VecDeque::new(),
     };
@@ -68,7 +70,8 @@ struct Attempt {
 }
 
 enum Phase {
-    Send(Bytes),
+    /// The body of the request and its idempotency key.
+    Send(Bytes, Option<HeaderValue>),
     Read(Response),
     Done,
 }
@@ -121,9 +124,9 @@ impl Attempt {
     async fn advance(&mut self) -> Result<Option<Completion>, ProviderError> {
         match &mut self.phase {
             Phase::Done => Ok(None),
-            Phase::Send(body) => {
-                let body = std::mem::take(body);
-                self.send(body).await
+            Phase::Send(body, key) => {
+                let (body, key) = (std::mem::take(body), key.take());
+                self.send(body, key).await
             }
             Phase::Read(response) => {
                 let shared = &self.shared;
@@ -149,13 +152,22 @@ impl Attempt {
         }
     }
 
-    async fn send(&mut self, body: Bytes) -> Result<Option<Completion>, ProviderError> {
+    async fn send(
+        &mut self,
+        body: Bytes,
+        key: Option<HeaderValue>,
+    ) -> Result<Option<Completion>, ProviderError> {
         let shared = Arc::clone(&self.shared);
         let (limits, clock) = (&shared.limits, &*shared.clock);
         let endpoint = &shared.endpoint;
+        let mut headers = endpoint.headers.clone();
+        if let Some(key) = key {
+            // A header of the user's settings wins.
+            headers.entry(IDEMPOTENCY).or_insert(key);
+        }
         let call = Call {
             url: endpoint.url.clone(),
-            headers: endpoint.headers.clone(),
+            headers,
             body,
         };
         let answer = shared.transport.post(call, limits, clock).await;

@@ -19,7 +19,8 @@ use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptio
 
 use super::resolved::ResolvedPolicy;
 use super::{
-    capabilities, filter, masks, namespaces, path_rules, private, spare, supervise, support, syscalls, wire,
+    capabilities, filter, masks, namespaces, path_rules, private, spare, supervise, support, syscalls,
+    warden, wire,
 };
 use crate::policy::{Guard, Network, ResourceLimits};
 use crate::{SandboxError, egress};
@@ -42,6 +43,7 @@ pub(crate) fn enter(mut args: impl Iterator<Item = OsString>) -> ! {
     match args.next() {
         Some(first) if first == support::PROBE => exit(support::probe()),
         Some(first) if first == LAUNCH => launch(),
+        Some(first) if first == warden::WARDEN => warden::run(args),
         _ => {
             let error = SandboxError::Arguments;
             // If stderr is closed, the exit code still reports the failure.

@@ -1,6 +1,7 @@
 //! Process trees by the process table: every process of a tree is found, wherever it went.
 
 mod members;
+mod server_trees;
 mod table;
 
 use std::io;
@@ -10,6 +11,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_se
 use tokio::process::Child;
 
 use self::members::{Members, Own};
+pub(crate) use self::server_trees::{Server, ServerTrees};
 use self::table::Process;
 use crate::process::reaper::Live;
 use crate::process::{Group, Member, Search, Target};
@@ -82,21 +84,25 @@ impl Search for TableSearch<'_> {
         alive.iter().map(member).collect()
     }
 
-    /// Signals exactly this process: its number may belong to another one by now.
     fn signal(&self, member: Member, signal: Signal) {
-        let Some(pid) = Pid::from_raw(member.pid) else {
-            return;
-        };
-        match pidfd_open(pid, PidfdFlags::empty()) {
-            // The handle names the process that has the number now, and keeps naming that process.
-            Ok(handle) if table::process(member.pid).is_some_and(|now| now.started == member.started) => {
-                let _ = pidfd_send_signal(&handle, signal);
-            }
-            Err(rustix::io::Errno::NOSYS) => {
-                let _ = rustix::process::kill_process(pid, signal);
-            }
-            Ok(_) | Err(_) => {}
+        signal_exactly(member, signal);
+    }
+}
+
+/// Signals exactly this process: its number may belong to another one by now.
+fn signal_exactly(member: Member, signal: Signal) {
+    let Some(pid) = Pid::from_raw(member.pid) else {
+        return;
+    };
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        // The handle names the process that has the number now, and keeps naming that process.
+        Ok(handle) if table::process(member.pid).is_some_and(|now| now.started == member.started) => {
+            let _ = pidfd_send_signal(&handle, signal);
         }
+        Err(rustix::io::Errno::NOSYS) => {
+            let _ = rustix::process::kill_process(pid, signal);
+        }
+        Ok(_) | Err(_) => {}
     }
 }
 

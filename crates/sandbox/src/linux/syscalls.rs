@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rustix::net::{AddressFamily, SocketType};
-use rustix::process::Pid;
+use rustix::process::{Pid, Signal};
 
 const CLOSE_RANGE: c_long = 436;
 const MOUNT_SETATTR: c_long = 442;
@@ -29,6 +29,7 @@ unsafe extern "C" {
     fn c_fork() -> c_int;
     #[link_name = "close"]
     fn c_close(descriptor: c_int) -> c_int;
+    fn signal(number: c_int, handler: usize) -> usize;
     fn ioctl(descriptor: c_int, request: std::ffi::c_ulong, ...) -> c_int;
 }
 
@@ -74,6 +75,24 @@ pub(super) fn close(descriptor: RawFd) -> io::Result<()> {
     #[allow(unsafe_code)]
     let result = unsafe { c_close(descriptor) };
     checked(c_long::from(result))
+}
+
+/// Ignores the signals with which people and service managers end a group of processes.
+///
+/// # Errors
+/// If the kernel refuses.
+pub(super) fn ignore_ending_signals() -> io::Result<()> {
+    const IGNORE: usize = 1;
+    const REFUSED: usize = usize::MAX;
+    for number in [Signal::HUP, Signal::INT, Signal::QUIT, Signal::TERM, Signal::PIPE] {
+        // SAFETY: no handler of ours is installed; the kernel only stops to deliver the signal.
+        #[allow(unsafe_code)]
+        let before = unsafe { signal(number.as_raw(), IGNORE) };
+        if before == REFUSED {
+            return Err(io::Error::last_os_error());
+        }
+    }
+    Ok(())
 }
 
 /// Closes the descriptors between two numbers, both included.

@@ -14,7 +14,7 @@ use uuid::Uuid;
 use super::reaper::Live;
 use super::{Direct, Inner, MARKER, Target, Tree};
 use crate::backend::Supervised;
-use crate::{Launch, Sandbox};
+use crate::{Launch, Sandbox, warden_mark};
 
 /// Our ends of the standard streams of a program.
 #[derive(Debug)]
@@ -59,6 +59,7 @@ pub fn spawn_duplex(
         .env_clear()
         .envs(env)
         .env(MARKER, &marker)
+        .envs(warden_mark())
         .stdin(Stdio::from(input))
         .stdout(Stdio::from(output))
         .stderr(Stdio::from(messages))

@@ -140,7 +140,7 @@ fn terminate(tree: &mut dyn Search, under_way: &UnderWay) -> bool {
 }
 
 /// Sends KILL to all that is left, repeatedly: a process may have started another before it ended.
-fn kill(tree: &mut dyn Search) {
+pub(crate) fn kill(tree: &mut dyn Search) {
     let mut empty = 0;
     for _ in 0..KILL_ROUNDS {
         let running = tree.running();
