@@ -62,7 +62,7 @@ pub(super) async fn spent(
         "WITH RECURSIVE below (id) AS (SELECT $1::text COLLATE \"C\" UNION SELECT session.id FROM session JOIN below \
          ON session.parent = below.id) \
          SELECT {of}, count(*), sum(input)::bigint, sum(output)::bigint, sum(cache_read)::bigint, sum(cache_write)::bigint, \
-         coalesce(sum(cost_usd), 0) FROM booking WHERE $1::text IS NULL OR booking.session IN (SELECT id FROM below) \
+         coalesce(sum(cost_usd), 0), count(*) FILTER (WHERE cost_usd IS NULL) FROM booking WHERE $1::text IS NULL OR booking.session IN (SELECT id FROM below) \
          GROUP BY 1 ORDER BY {order}"
     );
     let found = rows(client, &sql, &[&session.map(SessionId::as_str)]).await?;
@@ -76,6 +76,7 @@ pub(super) async fn spent(
             cache_write: number(row, 5),
         },
         cost_usd: row.get(6),
+        unpriced: number(row, 7),
     };
     Ok(found.iter().map(spent).collect())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use windlass_core::log::{SessionInfo, SessionQuery, Store};
-use windlass_service::format::{dollars, short_id, standing};
+use windlass_service::format::{short_id, standing};
 
 use super::{called, cut, line, print_json, short};
 use crate::args::ListOptions;
@@ -68,7 +68,7 @@ fn row(info: &SessionInfo, with_place: bool) -> String {
         ago(info.updated_at.0),
         info.totals.messages,
         standing(info.standing),
-        dollars(info.totals.cost_usd),
+        info.totals.cost(),
         cut(&called(info), TITLE)
     )
 }

@@ -129,7 +129,7 @@ pub(super) fn spent(
             "WITH RECURSIVE below (id) AS (SELECT ?1 UNION SELECT session.id FROM session, below \
              WHERE session.parent = below.id) \
              SELECT {of}, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), \
-             coalesce(sum(cost_usd), 0) FROM booking WHERE ?1 IS NULL OR booking.session IN (SELECT id FROM below) \
+             coalesce(sum(cost_usd), 0), sum(cost_usd IS NULL) FROM booking WHERE ?1 IS NULL OR booking.session IN (SELECT id FROM below) \
              GROUP BY 1 ORDER BY {order}"
         ))
         .map_err(told)?;
@@ -147,6 +147,7 @@ pub(super) fn spent(
                     cache_write: number(5)?,
                 },
                 cost_usd: row.get(6)?,
+                unpriced: number(7)?,
             })
         })
         .map_err(told)?;
