@@ -18,8 +18,8 @@ use crate::suite::sdk;
 
 const REQUIREMENTS: &str = "tests/real/requirements.txt";
 const SERVER: &str = "tests/real/server.py";
-/// Context window of the server, in tokens. Small, so that it can be filled.
-const WINDOW: usize = 2048;
+/// Context window of the server, in tokens: the system prompt and the tools take half of it, so that the rest is soon full.
+const WINDOW: usize = 4096;
 /// Exit codes of `windlass exec` (`docs/exec.md`).
 const PROVIDER_FAILED: i32 = 8;
 const INTERRUPTED: i32 = 130;
@@ -134,7 +134,7 @@ struct Real {
 }
 
 impl Real {
-    /// Prepares a run with a short system prompt and without tools: a small model is slow to read them.
+    /// Prepares a run with a short system prompt.
     fn exec(&self, max_output: usize, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command
@@ -148,7 +148,7 @@ impl Real {
                 "--system-prompt",
                 "Answer briefly.",
             ])
-            .args(["--allowed-tools", "", "-o", "stream-json"])
+            .args(["-v", "-o", "stream-json"])
             .args([
                 "-c",
                 &format!("providers.\"llama.cpp\".base_url=\"{}/v1\"", self.url),
