@@ -57,11 +57,8 @@ pub(super) async fn list(store: &dyn Store, options: &ListOptions) -> Result<Exi
 }
 
 fn row(info: &SessionInfo, with_place: bool) -> String {
-    let place = if with_place {
-        format!("  ({})", line(&info.place))
-    } else {
-        String::new()
-    };
+    let place = with_place.then(|| format!("  ({})", line(&info.place)));
+    let place = place.unwrap_or_default();
     format!(
         "{}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}{place}",
         short(info),
