@@ -192,8 +192,8 @@ async fn the_fleet_has_a_screen() {
     let screen = stage.screen();
     for part in [
         "Fleet · 2 agents: 1 running · 1 done · 2400 tokens · $0.5000",
-        "● running    1 scout  find the bug",
-        "✓ done       2 scout  write the tests",
+        "● running   1 scout  find the bug",
+        "✓ done      2 scout  write the tests",
         "1:00  1200 tokens  $0.2500",
         "/min",
         "ctrl+s steer",
