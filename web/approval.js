@@ -1,6 +1,6 @@
 // Permission requests and questions: pinned above the composer until somebody answers.
 
-import { clean, fill, h, icon, patch } from './dom.js';
+import { clean, fill, h, icon, patch, revealed } from './dom.js';
 import { fileDiff } from './diff.js';
 import { elapsed, sentence } from './format.js';
 
@@ -65,7 +65,7 @@ export class Asks {
 function permissionCard(ask, conversation, send) {
   const isDiff = /^(@@|---|diff )/m.test(ask.preview ?? '') && ask.tool !== 'bash';
   const preview = ask.preview ?? ask.subjects.join('\n');
-  const shown = isDiff ? fileDiff({ path: ask.subjects[0] ?? ask.tool, diff: ask.preview }) : h('pre.command', { tabindex: 0, role: 'region', 'aria-label': 'What it wants to run' }, clean(preview));
+  const shown = isDiff ? fileDiff({ path: ask.subjects[0] ?? ask.tool, diff: ask.preview }) : h('pre.command', { tabindex: 0, role: 'region', 'aria-label': 'What it wants to run' }, revealed(preview));
   const view = h('div.ask-view', shown);
   const hint = h('p.hint');
   const offered = CHOICES.filter(([name]) => !ask.once_only || (name !== 'session' && name !== 'always'));
@@ -77,7 +77,7 @@ function permissionCard(ask, conversation, send) {
     ask.agent ? h('p.asker', 'Asked by agent ', h('bdi', clean(ask.agent))) : null,
     view,
     conversation.info?.place ? h('p.where', icon('folder'), h('bdi', clean(conversation.info.place))) : null,
-    ask.reasons.length ? h('ul.reasons', ask.reasons.map((reason) => h('li', { dir: 'auto' }, sentence(clean(reason))))) : null,
+    ask.reasons.length ? h('ul.reasons', ask.reasons.map((reason) => h('li', { dir: 'auto' }, sentence(revealed(reason))))) : null,
     hint, row);
 
   // Nothing can be approved that was not on the screen completely.
@@ -107,14 +107,14 @@ function permissionCard(ask, conversation, send) {
   const confirmLasting = (name) => {
     const scope = name === 'always' ? 'Never ask again in this folder about' : 'Do not ask again in this session about';
     // A rule of one's own may say more than this call; unchanged, it is exactly this one. What has unseen characters is not offered.
-    const first = name === 'always' && ask.subjects.length <= MOST_RULES ? ask.subjects.filter((subject) => clean(subject) === subject && !subject.includes('\n')).map((subject) => `${ask.tool}(${subject})`) : [];
+    const first = name === 'always' && ask.subjects.length <= MOST_RULES ? ask.subjects.filter((subject) => revealed(subject) === subject && !subject.includes('\n')).map((subject) => `${ask.tool}(${subject})`) : [];
     const rules = first.length === ask.subjects.length ? first.map((value) => h('input.wide', { type: 'text', value, 'aria-label': 'Rule', spellcheck: 'false', autocomplete: 'off' })) : [];
     const yes = h('button.primary', { type: 'submit' }, 'Yes, do not ask again');
     fill(row, h('form.lasting', { onsubmit: (event) => {
       event.preventDefault();
       const own = rules.map((rule) => rule.value.trim()).filter(Boolean);
       send(own.join('\n') === first.join('\n') || !rules.length ? { answer: name } : { answer: name, rules: own }, node);
-    } }, h('p', `${scope}${rules.length ? '; * stands for anything:' : ' '}`, rules.length ? null : h('code', clean(`${ask.tool} ${ask.subjects.join(' · ')}`))), rules, yes, h('button', { onclick: reset }, 'Back')));
+    } }, h('p', `${scope}${rules.length ? '; * stands for anything:' : ' '}`, rules.length ? null : h('code', revealed(`${ask.tool} ${ask.subjects.join(' · ')}`))), rules, yes, h('button', { onclick: reset }, 'Back')));
     yes.focus();
   };
   node.press = (letter) => {

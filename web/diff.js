@@ -69,27 +69,30 @@ function lineContent(row) {
 
 const SIGNS = { added: '+', removed: '−', same: ' ', meta: ' ' };
 
+// The line between two parts of a file. Nothing is above the first one, unless it has a name.
+const divider = (title, at) => (title || at ? h('div.hunk', title || ' ') : null);
+
 function unified(hunks) {
-  return hunks.map(({ title, lines }) => [
-    h('div.hunk', title || ' '),
+  return hunks.map(({ title, lines }, index) => [
+    divider(title, index),
     lines.map((row) => h(`div.line.${row.kind}`, h('span.no', String(row.old ?? '')), h('span.no', String(row.now ?? '')), h('span.sign', SIGNS[row.kind]), h('code', lineContent(row)))),
   ]);
 }
 
 function sideBySide(hunks) {
   const half = (row, number) => (row ? [h('span.no', String(row[number] ?? '')), h('code', { class: row.kind }, lineContent(row))] : [h('span.no'), h('code.none')]);
-  return hunks.map(({ title, lines }) => {
+  return hunks.map(({ title, lines }, index) => {
     const rows = [];
     for (let at = 0; at < lines.length;) {
       if (lines[at].kind === 'same' || lines[at].kind === 'meta') { rows.push([lines[at], lines[at]]); at++; continue; }
       const removed = run(lines, at, 'removed');
       const added = run(lines, at + removed, 'added');
-      for (let index = 0; index < Math.max(removed, added); index++) {
-        rows.push([index < removed ? lines[at + index] : null, index < added ? lines[at + removed + index] : null]);
+      for (let row = 0; row < Math.max(removed, added); row++) {
+        rows.push([row < removed ? lines[at + row] : null, row < added ? lines[at + removed + row] : null]);
       }
       at += Math.max(1, removed + added);
     }
-    return [h('div.hunk', title || ' '), rows.map(([left, right]) => h('div.pair', half(left, 'old'), half(right, 'now')))];
+    return [divider(title, index), rows.map(([left, right]) => h('div.pair', half(left, 'old'), half(right, 'now')))];
   });
 }
 

@@ -141,6 +141,14 @@ export function clean(text) {
   return String(text ?? '').replace(/\r\n/g, '\n').replace(UNSEEN, shown);
 }
 
+// Everything that nobody sees: format characters, default ignorables, and blanks other than a space.
+const HIDDEN = /[\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\u{1bca0}-\u{1bca3}\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/gu;
+
+// Returns a text that somebody is to agree to, with everything made visible that nobody sees.
+export function revealed(text) {
+  return clean(text).replace(HIDDEN, shown);
+}
+
 // Returns the output of a program without the sequences that only a terminal understands. A line that was
 // rewritten with carriage returns, as progress bars do, appears in its last form.
 export function cleanOutput(text) {
@@ -150,7 +158,7 @@ export function cleanOutput(text) {
 }
 
 function shown(character) {
-  const code = character.charCodeAt(0);
+  const code = character.codePointAt(0);
   if (code < 0x20) return String.fromCharCode(0x2400 + code);
   if (code === 0x7f) return '\u2421';
   return `\u27e8U+${code.toString(16).toUpperCase().padStart(4, '0')}\u27e9`;

@@ -1,6 +1,6 @@
 // The page: puts the views together and follows the address.
 
-import { command, get, inSession } from './api.js';
+import { command, get, inSession, post } from './api.js';
 import { Asks, askLine } from './approval.js';
 import { Composer } from './composer.js';
 import { clean, fill, h, icon } from './dom.js';
@@ -41,6 +41,27 @@ async function newSession() {
     go(link(made.session.id));
     composer.input.focus();
   } catch (error) { complain(error); }
+}
+
+// Imports a session file of Windlass or of another agent.
+function chooseImport() {
+  const input = h('input', { type: 'file', accept: '.json,.jsonl', onchange: () => importFile(input.files[0]) });
+  input.click();
+}
+
+async function importFile(file, lenient = false) {
+  const done = toast(`Importing ${clean(file.name)}…`, { ms: 120_000 });
+  try {
+    if (file.size > 30e6) throw new Error(`${clean(file.name)} is larger than 30 MB. Import it on the server: windlass sessions import FILE`);
+    const { id, messages } = await post('sessions/import', { name: file.name, text: await file.text(), lenient }, { timeout: 120_000 });
+    loadSessions();
+    go(link(id));
+    toast(`Imported ${messages} messages`);
+  } catch (error) {
+    if (error.body?.title !== 'damaged') complain(error);
+    else if (await confirm('Import what can be read?', error.message, 'Import')) importFile(file, true);
+  }
+  done();
 }
 
 async function answerAsk(call, answer) {
@@ -113,7 +134,7 @@ function palette() {
   const it = store.conversation;
   openPalette([
     { sign: 'plus', label: 'New session', run: newSession }, { sign: 'fleet', label: 'Overview', run: () => go('#/fleet') },
-    { sign: 'gear', label: 'Settings', run: showSettings },
+    { sign: 'gear', label: 'Settings', run: showSettings }, { sign: 'clip', label: 'Import a session', run: chooseImport },
     ...(it ? PANEL_TABS.map(([name, label, sign]) => ({ sign, label, run: () => panel.open(name) })) : []),
   ], (seq) => { go(link(it.id, seq)); jump(seq); });
 }
@@ -170,7 +191,7 @@ async function askWhy(it) {
 function drawWelcome() {
   const rows = [...store.sessions.values()].filter((row) => !row.parent);
   fill(welcome, h('div.hello', mark(), h('h1', 'Windlass'), h('p.muted', rows.length ? 'Choose a session, or start a new one.' : 'Start a session to work in a folder on this machine.'),
-    h('div.row.center', h('button.primary', { onclick: newSession }, icon('plus'), 'New session'), h('button', { onclick: palette }, icon('search'), 'Search'))));
+    h('div.row.center', h('button.primary', { onclick: newSession }, icon('plus'), 'New session'), h('button', { onclick: palette }, icon('search'), 'Search'), h('button', { onclick: chooseImport }, icon('clip'), 'Import'))));
 }
 
 // Follows the address: #/, #/fleet, #/s/ID, #/s/ID/m/SEQ, #/approve/CALL.

@@ -9,6 +9,7 @@ mod editor;
 mod hooks;
 mod iterations;
 mod large;
+mod mcp;
 mod memory;
 mod page;
 mod prefix;
@@ -24,6 +25,7 @@ use anyhow::Result;
 use clap::ValueEnum;
 
 pub(crate) use self::code::CodeData;
+pub(crate) use self::mcp::ServerEntry;
 use crate::lab::Lab;
 use crate::report::Figure;
 
@@ -62,6 +64,8 @@ pub(crate) enum Group {
     Editor,
     /// A hook that does nothing, compared with its bare process.
     Hooks,
+    /// MCP servers: the start with ten of them, beside another agent, and their memory.
+    Mcp,
     /// The HTTP server: delay of a delta, many clients, refused requests, floods.
     Server,
     /// The web page in a browser, compared with another.
@@ -71,7 +75,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 19] = [
+    pub(crate) const ALL: [Self; 20] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -88,6 +92,7 @@ impl Group {
         Self::Terminal,
         Self::Editor,
         Self::Hooks,
+        Self::Mcp,
         Self::Server,
         Self::Page,
         Self::Memory,
@@ -111,6 +116,7 @@ impl Group {
             Self::Terminal => terminal::measure(lab),
             Self::Editor => editor::measure(lab),
             Self::Hooks => hooks::measure(lab),
+            Self::Mcp => mcp::measure(lab),
             Self::Server => server::measure(lab),
             Self::Page => page::measure(lab),
             Self::Memory => memory::measure(lab),

@@ -249,6 +249,11 @@ impl Lab {
         &self.windlass
     }
 
+    /// Returns the path of this program.
+    pub(crate) fn own_program(&self) -> &Path {
+        &self.own
+    }
+
     /// Returns a path for the files of a figure.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)

@@ -21,6 +21,7 @@ mod sandbox;
 mod server;
 mod survey;
 mod terminal;
+mod tool_server;
 mod wire;
 mod worktree;
 
@@ -39,6 +40,7 @@ use crate::lab::Lab;
 use crate::launch::LaunchOptions;
 use crate::server::ServeOptions;
 use crate::survey::SurveyOptions;
+use crate::tool_server::ToolServerOptions;
 use crate::worktree::WorktreeOptions;
 
 /// Measures the speed of Windlass.
@@ -90,6 +92,8 @@ enum Part {
     Fill(FillOptions),
     /// Let many sessions stream at once.
     Crowd(CrowdOptions),
+    /// Run an MCP server.
+    ToolServer(ToolServerOptions),
 }
 
 fn main() -> ExitCode {
@@ -105,6 +109,7 @@ fn main() -> ExitCode {
         Some(Part::Alone(options)) => alone::alone(options).map(|()| true),
         Some(Part::Fill(options)) => fill::fill(options).map(|()| true),
         Some(Part::Crowd(options)) => crowd::crowd(options).map(|()| true),
+        Some(Part::ToolServer(options)) => tool_server::tool_server(options).map(|()| true),
         None => measure(&options),
     };
     match done {

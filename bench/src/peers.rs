@@ -9,6 +9,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::json;
 
+use crate::figures::ServerEntry;
 use crate::lab::Lab;
 use crate::wire::Wire;
 
@@ -210,6 +211,30 @@ screen_reader_detection_done = true
         fs::write(folder.join("models.json"), models.to_string())?;
         Ok(fs::write(folder.join("settings.json"), settings.to_string())?)
     }
+}
+
+/// Returns a command that lets Codex answer one prompt without a terminal, with the model at `port` and these MCP servers.
+pub(crate) fn codex_exec(lab: &Lab, port: u16, servers: &[ServerEntry]) -> Result<Command> {
+    let program = Program {
+        who: Who::Codex,
+        command: codex(&lab.lasting("peers"))?,
+    };
+    let guest = Guest::new(lab, &program, &format!("servers-{}", servers.len()))?;
+    guest.set_up_codex(port)?;
+    let mut text = fs::read_to_string(guest.home.join(".codex/config.toml"))?;
+    for (name, command, arguments) in servers {
+        text.push_str(&format!(
+            "\n[mcp_servers.{name}]\ncommand = {command:?}\nargs = {arguments:?}\n"
+        ));
+    }
+    fs::write(guest.home.join(".codex/config.toml"), text)?;
+    let (codex, _) = guest.program.split_first().context("no program")?;
+    let mut command = lab.other(&guest.work, &codex.display().to_string());
+    command
+        .env("HOME", &guest.home)
+        .env("BENCH_API_KEY", "bench")
+        .args(["exec", "--skip-git-repo-check", "Run the commands, then answer."]);
+    Ok(command)
 }
 
 /// Finds the program itself: the script that npm puts before it would add to the start.

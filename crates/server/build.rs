@@ -2,7 +2,7 @@
 //!
 //! The modules in `web/` run in a browser as they are. Joining saves a page thirty requests and a third of its
 //! size, and needs no tool but this file: the modules follow each other in the order of their imports, without
-//! comments, spaces, and the parts of vendored modules that nothing reaches.
+//! comments, spaces, long names, and the parts of vendored modules that nothing reaches.
 
 // A build script talks to cargo by printing, and has nobody to return an error to. Its input is ours.
 #![allow(
@@ -14,6 +14,8 @@
 
 #[path = "build/shake.rs"]
 mod shake;
+#[path = "build/shorten.rs"]
+mod shorten;
 #[path = "build/squeeze.rs"]
 mod squeeze;
 
@@ -45,7 +47,8 @@ fn main() {
         text: String::new(),
     };
     joined.add(ENTRY, "");
-    let (script, style) = (joined.text, squeeze::style(&read("app.css")));
+    let script = shorten::shorten(&joined.text, joined.names.keys().map(String::as_str));
+    let style = squeeze::style(&read("app.css"));
     let (script_name, style_name) = (hashed("app", "js", &script), hashed("app", "css", &style));
     let index = read("index.html")
         .replace("\"main.js\"", &format!("\"{script_name}\""))

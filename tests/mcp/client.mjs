@@ -36,7 +36,7 @@ const auth = [
   "metadata-issuer-mismatch",
 ].map((name) => `auth/${name}`);
 const scenarios = [
-  ...["initialize", "tools_call", "sse-retry"].map((name) => [name, "2025-11-25"]),
+  ...["initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"].map((name) => [name, "2025-11-25"]),
   ...[
     "tools_call",
     "request-metadata",

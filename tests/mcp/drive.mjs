@@ -1,4 +1,5 @@
-// Drives `windlass exec` for a client scenario of the MCP conformance suite, which appends the address of its server.
+// Drives `windlass exec`, or an editor with `windlass acp`, for a client scenario of the MCP conformance suite, which appends the
+// address of its server.
 // The model calls every tool of the server once.
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -55,7 +56,9 @@ async function login(command) {
   return place.windlass(...command.split(" ").slice(1), ...client);
 }
 
-let ran = await place.windlass("exec", "use every tool");
+// A form needs a person, and `exec` has none.
+const isForm = scenario === "elicitation-sep1034-client-defaults";
+let ran = isForm ? await place.edit("use every tool") : await place.windlass("exec", "use every tool");
 for (let logins = 0; logins < 3; logins += 1) {
   const wanted = ran.output.match(/windlass mcp login conf(?: --scope \S+)*/);
   if (!wanted) break;

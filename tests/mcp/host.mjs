@@ -72,6 +72,40 @@ ${typeof settings === "function" ? settings(this.cwd) : settings}`,
     });
   }
 
+  // A turn in an editor, whose user accepts every form as it is, with the values that the form starts with.
+  edit(text) {
+    return new Promise((resolve) => {
+      const child = spawn(process.env.WINDLASS_BIN, ["acp"], { cwd: this.cwd, env: this.env, stdio: ["pipe", "pipe", "inherit"] });
+      const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+      let rest = "";
+      let ended = false;
+      const hear = ({ id, method, result, error }) => {
+        if (method === "elicitation/create") send({ id, result: { action: "accept", content: { answer: "" } } });
+        else if (method && id !== undefined) send({ id, error: { code: -32601, message: "not in this editor" } });
+        else if (method) return;
+        else if (id === 1) send({ id: 2, method: "session/new", params: { cwd: this.cwd, mcpServers: [] } });
+        else if (id === 2) {
+          const prompt = [{ type: "text", text }];
+          send({ id: 3, method: "session/prompt", params: { sessionId: result.sessionId, prompt } });
+        } else if (id === 3) {
+          ended = error === undefined;
+          child.stdin.end();
+        }
+      };
+      child.stdout.on("data", (data) => {
+        const lines = (rest + data).split("\n");
+        rest = lines.pop();
+        for (const line of lines) {
+          console.log(line);
+          hear(JSON.parse(line));
+        }
+      });
+      child.on("close", () => resolve({ code: ended ? 0 : 1, output: "" }));
+      const clientCapabilities = { elicitation: { form: {} } };
+      send({ id: 1, method: "initialize", params: { protocolVersion: 1, clientCapabilities } });
+    });
+  }
+
   remove() {
     rmSync(this.home, { recursive: true, force: true });
   }

@@ -2,7 +2,8 @@
 //!
 //! The data is not part of the repository: `--data FILE` names `locomo10.json` of the LoCoMo benchmark. Weights were
 //! chosen on its conversations 0 to 4; the figures are from 5 to 9, categories 1 to 4. A figure is the share of the turns
-//! that answer a question among the first ten, or of the sessions among the first five.
+//! that answer a question among the first ten, or of the sessions among the first five. Turns have the day of their
+//! session, as memory has it of every message.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -13,7 +14,7 @@ use anyhow::{Context, Result};
 use serde_json::Value;
 use windlass_core::clock::{Timestamp, system};
 use windlass_core::id::SessionId;
-use windlass_core::log::{MemoryKind, MemorySource, Store};
+use windlass_core::log::{MemoryKind, MemorySource, Store, rank_sessions};
 use windlass_memory::unit::said;
 use windlass_memory::{
     EmbedError, EmbedPurpose, Embedder, MINILM_MODEL, Memory, MiniLm, Scopes, embed_missing,
@@ -183,10 +184,17 @@ async fn notes(embedder: Option<Arc<dyn Embedder>>) -> Result<f64> {
 }
 
 struct Conversation {
-    /// Session, speaker and text of each turn.
-    turns: Vec<(usize, String, String)>,
+    turns: Vec<Turn>,
     /// Questions with the turns that answer them.
     questions: Vec<Question>,
+}
+
+struct Turn {
+    session: usize,
+    speaker: String,
+    text: String,
+    /// Day of the session.
+    time: Timestamp,
 }
 
 struct Question {
@@ -222,6 +230,9 @@ fn conversation(sample: &Value) -> Conversation {
         let Some(said) = sample["conversation"][format!("session_{session}")].as_array() else {
             continue;
         };
+        let time = day(&text(
+            &sample["conversation"][format!("session_{session}_date_time")],
+        ));
         for turn in said {
             places.insert(text(&turn["dia_id"]), turns.len());
             let speaker = text(&turn["speaker"]);
@@ -229,7 +240,12 @@ fn conversation(sample: &Value) -> Conversation {
             if let Some(caption) = turn["blip_caption"].as_str() {
                 words.push_str(&format!(" [shares {caption}]"));
             }
-            turns.push((session, speaker, words));
+            turns.push(Turn {
+                session,
+                speaker,
+                text: words,
+                time,
+            });
         }
     }
     let asked = sample["qa"].as_array().cloned().unwrap_or_default();
@@ -252,6 +268,21 @@ fn conversation(sample: &Value) -> Conversation {
         })
         .collect();
     Conversation { turns, questions }
+}
+
+/// Returns the day of a time such as `1:56 pm on 8 May, 2023`; the first one of all if it is written otherwise.
+fn day(text: &str) -> Timestamp {
+    const MONTHS: &str = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    let read = || {
+        let (_, date) = text.split_once(" on ")?;
+        let (day, rest) = date.split_once(' ')?;
+        let (month, year) = rest.split_once(", ")?;
+        let month = MONTHS.find(month.get(..3)?)? / 3 + 1;
+        let date: jiff::civil::Date = format!("{year}-{month:02}-{day:0>2}").parse().ok()?;
+        let noon = date.at(12, 0, 0, 0).to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+        u64::try_from(noon.timestamp().as_millisecond()).ok()
+    };
+    Timestamp(read().unwrap_or(1))
 }
 
 /// Returns the names of turns in a text such as `D8:6; D9:17`.
@@ -310,25 +341,17 @@ async fn recall(conversations: &[&Conversation], embedder: Option<Arc<dyn Embedd
     })
 }
 
-/// A session scores 1, ½, ¼, ⅛ of its best turns.
+/// Returns the share of the sessions with the evidence among the first five.
 fn session_share(
     conversation: &Conversation,
     found: &windlass_memory::SearchOutcome,
     ranked: &[usize],
     evidence: &[usize],
 ) -> f64 {
-    let mut scores: HashMap<usize, (f64, f64)> = HashMap::new();
-    for (hit, turn) in found.hits.iter().zip(ranked) {
-        let score = scores.entry(conversation.turns[*turn].0).or_insert((0.0, 1.0));
-        score.0 += f64::from(hit.score) * score.1;
-        score.1 /= 2.0;
-    }
-    let mut order: Vec<(usize, f64)> = scores
-        .into_iter()
-        .map(|(session, score)| (session, score.0))
-        .collect();
-    order.sort_by(|a, b| b.1.total_cmp(&a.1));
-    let mut wanted: Vec<usize> = evidence.iter().map(|turn| conversation.turns[*turn].0).collect();
+    let session = |turn: &usize| conversation.turns[*turn].session;
+    let scores = found.hits.iter().map(|hit| f64::from(hit.score));
+    let order = rank_sessions(ranked.iter().map(session).zip(scores));
+    let mut wanted: Vec<usize> = evidence.iter().map(session).collect();
     wanted.sort_unstable();
     wanted.dedup();
     let hits = wanted
@@ -343,10 +366,10 @@ async fn fill(store: &Arc<dyn Store>, conversation: &Conversation) -> Result<Has
     let mut numbers = HashMap::new();
     let mut start = 0;
     while start < conversation.turns.len() {
-        let session = conversation.turns[start].0;
+        let session = conversation.turns[start].session;
         let turns: Vec<_> = conversation.turns[start..]
             .iter()
-            .take_while(|turn| turn.0 == session)
+            .take_while(|turn| turn.session == session)
             .collect();
         let source = MemorySource {
             scope: "bench".to_owned(),
@@ -354,7 +377,7 @@ async fn fill(store: &Arc<dyn Store>, conversation: &Conversation) -> Result<Has
         };
         let units = turns
             .iter()
-            .map(|(_, speaker, text)| said(text, speaker, 1, Timestamp(1)))
+            .map(|turn| said(&turn.text, &turn.speaker, 1, turn.time))
             .collect();
         let ids = store.keep_units(&source, units, 1).await?;
         numbers.extend(ids.into_iter().zip(start..));

@@ -3,9 +3,12 @@
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::mcp;
 use crate::lab::Lab;
+use crate::process::{self, Memory};
 use crate::record;
 use crate::report::{Figure, Target};
+use crate::server::ServeOptions;
 use crate::wire::Wire;
 
 /// Asks the provider to cache everything before it. It moves along and is not part of the cached prefix.
@@ -41,7 +44,56 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
             target: Target::AtLeast(100.0),
         });
     }
+    figures.extend(with_servers(lab)?);
     Ok(figures)
+}
+
+/// The same with 500 tools of 20 servers, in three sessions one after the other, each of which starts the servers.
+fn with_servers(lab: &Lab) -> Result<Vec<Figure>> {
+    let home = mcp::home(lab, "tools", &mcp::servers(lab, 20, 25, false)?)?;
+    let path = lab.path("tools.record");
+    let options = ServeOptions {
+        record: Some(path.clone()),
+        ..ServeOptions::new(Wire::Anthropic, 50)
+    };
+    let server = lab.serve(&options)?;
+    for number in 0..3 {
+        let mut command = lab.agent(&server, Wire::Anthropic, "text");
+        command.env("WINDLASS_HOME", &home);
+        if number > 0 {
+            // The servers of the earlier turn are known to be too many, and those of this one are ready at its start.
+            command.args(["--continue", "-c", "mcp.startup_wait_secs=30"]);
+        }
+        process::run(&mut command, Memory::Ignored)?;
+    }
+    let log = server.finish()?;
+    let bodies = record::bodies(&record::read(&std::fs::read(path)?)?).into_iter();
+    let bodies: Vec<String> = bodies.map(String::from_utf8).collect::<Result<_, _>>()?;
+    anyhow::ensure!(
+        log.arrivals.len() == 3 * 51,
+        "{} requests arrived",
+        log.arrivals.len()
+    );
+    let fixed: Result<Vec<usize>> = bodies.iter().map(|body| fixed(Wire::Anthropic, body)).collect();
+    let bytes = fixed?.into_iter().max().unwrap_or_default();
+    Ok(vec![
+        Figure {
+            name: "system prompt and tools, with 500 tools of 20 MCP servers".to_owned(),
+            agent: format!("{bytes} bytes"),
+            floor: "–".to_owned(),
+            value: f64::from(u32::try_from(bytes)?),
+            unit: "bytes",
+            target: Target::AtMost(12_288.0),
+        },
+        Figure {
+            name: "prefix sent again unchanged, with 500 tools of 20 MCP servers".to_owned(),
+            agent: format!("{} requests", bodies.len()),
+            floor: "–".to_owned(),
+            value: reuse(&bodies),
+            unit: "%",
+            target: Target::AtLeast(100.0),
+        },
+    ])
 }
 
 /// Returns the bytes of system prompt and tools in a request, as sent.

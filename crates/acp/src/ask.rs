@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use windlass_api::{Answer, UserReply, Waiting};
+use windlass_core::text::with_signs;
 
 use crate::card::Card;
 use crate::client::ClientAbilities;
@@ -10,6 +11,9 @@ use windlass_jsonrpc::{Outbox, RpcError};
 
 /// Maximum length of the subjects in the name of an option.
 const MAX_SCOPE: usize = 120;
+
+/// Answer to a form that was declined.
+const DECLINE: &str = "decline";
 
 /// Outcome of a question.
 #[derive(Debug, PartialEq)]
@@ -89,7 +93,7 @@ fn permission(session: &str, waiting: &Waiting, card: &Card) -> Option<Question>
 }
 
 fn option(id: &str, name: &str, kind: &str) -> Value {
-    json!({ "optionId": id, "name": name, "kind": kind })
+    json!({ "optionId": id, "name": with_signs(name), "kind": kind })
 }
 
 /// SAFE-6: names what a lasting yes covers.
@@ -119,20 +123,18 @@ fn choice(session: &str, call: &str, text: &str, answers: &[String]) -> Question
 
 fn form(session: &str, call: &str, text: &str, answers: &[String]) -> Question {
     let mut fields = Map::new();
-    let mut required = Vec::new();
     if answers.is_empty() {
         fields.insert(
             "answer".to_owned(),
             json!({ "type": "string", "title": "Answer" }),
         );
-        required.push("answer");
     } else {
         let choice = json!({ "type": "string", "title": "Answer", "enum": answers });
         fields.insert("answer".to_owned(), choice);
         let other = json!({ "type": "string", "title": "Another answer" });
         fields.insert("other".to_owned(), other);
     }
-    let schema = json!({ "type": "object", "properties": fields, "required": required });
+    let schema = json!({ "type": "object", "properties": fields });
     Question {
         method: "elicitation/create",
         params: json!({
@@ -187,10 +189,11 @@ impl Question {
     }
 }
 
-/// Returns the text that was entered into a form; empty if it was declined.
+/// Returns the text that was entered into a form. An empty one would mean the default of a field, so a form that was
+/// declined or closed answers as a person declines elsewhere.
 fn entered(answer: &Value) -> String {
     if answer.get("action").and_then(Value::as_str) != Some("accept") {
-        return String::new();
+        return DECLINE.to_owned();
     }
     let text = |path: &str| answer.pointer(path).and_then(Value::as_str);
     let given = text("/content/other").filter(|text| !text.trim().is_empty());

@@ -66,7 +66,8 @@ fn a_lasting_yes_names_its_scope() {
     assert!(names(&request(&[&long], false))[1].ends_with("exactly this bash call"));
 }
 
-/// ACP-2: a form returns the chosen or the entered text, and a declined one no text.
+/// ACP-2: a form returns the chosen or the entered text, and a declined one declines, so that it is never taken
+/// for the default of a field.
 #[test]
 fn forms_return_text() {
     let cases = [
@@ -82,8 +83,12 @@ fn forms_return_text() {
             json!({ "action": "accept", "content": { "answer": "red", "other": " " } }),
             "red",
         ),
-        (json!({ "action": "decline" }), ""),
-        (json!({ "action": "cancel", "content": { "answer": "red" } }), ""),
+        (json!({ "action": "accept", "content": {} }), ""),
+        (json!({ "action": "decline" }), "decline"),
+        (
+            json!({ "action": "cancel", "content": { "answer": "red" } }),
+            "decline",
+        ),
     ];
     let form = form("s", "c", "Which?", &["red".to_owned()]);
     for (answer, expected) in cases {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
+use windlass_core::text::with_signs;
 
 use crate::client::TerminalKey;
 use crate::content::{fence, text_block};
@@ -89,10 +90,10 @@ impl Card {
     }
 
     fn title(&self) -> String {
-        match &self.agent {
+        with_signs(&match &self.agent {
             Some(agent) => format!("agent {agent}: {}", self.title),
             None => self.title.clone(),
-        }
+        })
     }
 
     /// Returns the fields that describe the call, with the given status.
@@ -129,7 +130,7 @@ impl Card {
             Some(agent) => format!("agent {agent}: {title}"),
             None => title,
         };
-        fields.insert("title".to_owned(), json!(title));
+        fields.insert("title".to_owned(), json!(with_signs(&title)));
         if is_unknown {
             fields.insert("rawInput".to_owned(), json!({ "subjects": subjects }));
         }
@@ -284,11 +285,11 @@ impl Card {
             let diffs = path.map(|path| diff::contents(&self.place.join(path), preview).0);
             match diffs {
                 Some(diffs) if !diffs.is_empty() => contents.extend(diffs),
-                _ => contents.push(text_content(&fenced(preview))),
+                _ => contents.push(text_content(&fenced(&with_signs(preview)))),
             }
         }
         if !reasons.is_empty() {
-            contents.push(text_content(&reasons.join("\n")));
+            contents.push(text_content(&with_signs(&reasons.join("\n"))));
         }
         contents
     }

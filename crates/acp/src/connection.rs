@@ -404,6 +404,7 @@ impl Connection {
                 .map_err(|_| RpcError::invalid_params(format!("cursor: `{cursor}` is not one of ours")))?,
         };
         let find = Find {
+            user: Some(windlass_api::UserName::default()),
             // Sessions are stored under the real path of their folder.
             place: given
                 .cwd

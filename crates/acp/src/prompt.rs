@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use serde_json::{Value, json};
+use tokio::sync::watch;
 use windlass_api::{
-    Begin, ClientError, Event, EventStream, FailureKind, FinishReason, Follow, OnBusy, Part, SessionId,
-    Submission, typed_command,
+    Begin, ClientError, Envelope, Event, EventStream, FailureKind, FinishReason, Follow, OnBusy, Part,
+    SessionId, Submission, typed_command,
 };
 
 use crate::content;
 use crate::options::Choices;
 use crate::rpc;
-use crate::session::{Prompt, Screen, Session};
+use crate::session::{Progress, Prompt, Screen, Session};
 use crate::view::{self, Context};
 use windlass_jsonrpc::RpcError;
 
@@ -141,6 +142,7 @@ impl Screen {
     ) -> Ended {
         let mut ended = Ended::default();
         let mut is_canceled = false;
+        let mut updates = session.progress().ok();
         loop {
             let envelope = tokio::select! {
                 biased;
@@ -149,7 +151,7 @@ impl Screen {
                     self.cancel(current).await;
                     continue;
                 }
-                envelope = events.next() => envelope,
+                envelope = next(&mut events, &mut updates) => envelope,
             };
             let Some(envelope) = envelope else { break };
             if !envelope.event.is_live() {
@@ -175,7 +177,7 @@ impl Screen {
 
     /// Waits until the updates of a turn are sent.
     async fn wait_for_updates(&self, session: &Arc<Session>, ended: &Ended) {
-        let is_sent = |progress: &crate::session::Progress| match &ended.terminal {
+        let is_sent = |progress: &Progress| match &ended.terminal {
             Some((terminal, _)) => progress.terminal >= *terminal,
             None => progress.last >= ended.last,
         };
@@ -228,6 +230,22 @@ impl Screen {
         submission.on_busy = OnBusy::Steer;
         self.backend.submit(submission).await.map_err(refused)?;
         Ok(json!({ "outcome": "injected" }))
+    }
+}
+
+/// Returns the next event. While another task sends the updates, this one wakes up with it, and not for every piece of a
+/// reply as well.
+async fn next(events: &mut EventStream, updates: &mut Option<watch::Receiver<Progress>>) -> Option<Envelope> {
+    loop {
+        let Some(progress) = updates else {
+            return events.next().await;
+        };
+        if let Some(ready) = events.next().now_or_never() {
+            return ready;
+        }
+        if progress.changed().await.is_err() {
+            *updates = None;
+        }
     }
 }
 

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use futures_util::{FutureExt, StreamExt};
+use futures_util::StreamExt;
 use tokio::sync::watch;
+use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 use windlass_api::{
@@ -25,6 +26,9 @@ use crate::view::{self, Context, Severity, View};
 
 /// Maximum length of merged pieces of a reply.
 const MAX_MERGED: usize = 16 << 10;
+/// Time between two updates with pieces of a reply. Pieces that arrive meanwhile are one update: a model may send hundreds
+/// a second, and an editor draws the screen less often than that.
+const PACE: Duration = Duration::from_millis(10);
 /// Delay before an answer is given again that came before the turn waited for it.
 const AGAIN: Duration = Duration::from_millis(5);
 
@@ -55,7 +59,7 @@ struct Pump {
     progress: watch::Receiver<Progress>,
 }
 
-/// Numbers of the last events that were sent.
+/// Numbers of the last events that were sent. It changes with every event that is no piece of a reply.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Progress {
     pub(crate) last: u64,
@@ -195,7 +199,7 @@ async fn pump(
     mut view: View,
     progress: watch::Sender<Progress>,
 ) {
-    let mut events = Merged { events, held: None };
+    let mut events = Merged::new(events);
     let mut questions = HashMap::new();
     while let Some(envelope) = events.next().await {
         if matches!(envelope.event, Event::Start { .. }) {
@@ -207,14 +211,18 @@ async fn pump(
             }
         }
         follow_questions(&mut questions, &session, &screen, &view, &envelope.event);
-        if !envelope.event.is_live() {
-            progress.send_modify(|progress| {
-                progress.last = progress.last.max(envelope.seq);
-                if envelope.event.is_terminal() {
-                    progress.terminal = progress.terminal.max(envelope.seq);
-                }
-            });
+        if matches!(envelope.event, Event::Delta { .. }) {
+            continue;
         }
+        progress.send_modify(|progress| {
+            if envelope.event.is_live() {
+                return;
+            }
+            progress.last = progress.last.max(envelope.seq);
+            if envelope.event.is_terminal() {
+                progress.terminal = progress.terminal.max(envelope.seq);
+            }
+        });
     }
 }
 
@@ -276,13 +284,25 @@ async fn answer(session: Arc<Session>, screen: Screen, call: CallId, question: O
     }
 }
 
-/// Events, with the pieces of a reply that are ready merged into one.
+/// Events, with the pieces of a reply merged that arrive within [`PACE`].
 struct Merged {
     events: EventStream,
     held: Option<Envelope>,
+    pace: Interval,
 }
 
 impl Merged {
+    fn new(events: EventStream) -> Self {
+        let mut pace = tokio::time::interval(PACE);
+        pace.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            events,
+            held: None,
+            pace,
+        }
+    }
+
+    /// Returns the next event. The first piece after a pause is not held up, nor is any other event.
     async fn next(&mut self) -> Option<Envelope> {
         let mut first = match self.held.take() {
             Some(held) => held,
@@ -292,18 +312,27 @@ impl Merged {
             return Some(first);
         };
         while text.len() < MAX_MERGED {
-            let Some(Some(next)) = self.events.next().now_or_never() else {
-                break;
+            let next = tokio::select! {
+                biased;
+                next = self.events.next() => next,
+                _ = self.pace.tick() => break,
             };
-            match &next.event {
-                Event::Delta {
-                    kind: other,
-                    text: more,
-                } if other == kind && *kind != DeltaKind::ToolInput => {
-                    text.push_str(more);
+            match next {
+                Some(Envelope {
+                    event:
+                        Event::Delta {
+                            kind: other,
+                            text: more,
+                        },
+                    ..
+                }) if other == *kind => {
+                    // The editor shows no arguments before the call.
+                    if other != DeltaKind::ToolInput {
+                        text.push_str(&more);
+                    }
                 }
-                _ => {
-                    self.held = Some(next);
+                next => {
+                    self.held = next;
                     break;
                 }
             }

@@ -263,6 +263,7 @@ fn info(id: &str) -> SessionInfo {
         last_seq: 0,
         created_at: Timestamp(0),
         updated_at: Timestamp(0),
+        user: crate::UserName::default(),
     }
 }
 

@@ -122,7 +122,7 @@ fn requests() -> Vec<&'static str> {
         Input: [Input { text: "hi".into(), attachments: vec![part()] } => {
             "text": "hi", "attachments": [{"type": "text", "data": {"text": "hi"}}]
         }]
-        Find: [Find { words: "a".into(), place: None, limit: 5 } => {"words": "a", "place": null, "limit": 5}]
+        Find: [Find { words: "a".into(), limit: 5, ..Find::default() } => {"words": "a", "place": null, "limit": 5}]
     }
 }
 
@@ -299,8 +299,8 @@ fn core_types() -> Vec<&'static str> {
         Message: [message() => (message_json())]
         Part: [part() => {"type": "text", "data": {"text": "hi"}}]
         Role: [Role::User => "user"]
-        Usage: [Usage { input: 1, output: 2, cache_read: 3, cache_write: 4 } =>
-            {"input": 1, "output": 2, "cache_read": 3, "cache_write": 4}]
+        Usage: [Usage { input: 1, output: 2, cache_read: 3, cache_write: 4, reasoning: 1, chunks: 0 } =>
+            {"input": 1, "output": 2, "cache_read": 3, "cache_write": 4, "reasoning": 1}]
         ProviderErrorKind: [ProviderErrorKind::Quota => "quota"]
         Category: [Category::Read => "read"]
     }

@@ -61,7 +61,7 @@ pub use windlass_core::event::{
     StepState, StepStatus, Waiting,
 };
 pub use windlass_core::id::{CallId, MessageId, SessionId};
-pub use windlass_core::log::{AgentRow, Entry, Label, SessionInfo, SessionKey, SessionStatus};
+pub use windlass_core::log::{AgentRow, Entry, Label, SessionInfo, SessionKey, SessionStatus, UserName};
 pub use windlass_core::message::{Binary, FinishReason, Message, Part, Role};
 pub use windlass_core::model::{Usage, dollars, dollars_or_more};
 pub use windlass_core::permission::Answer;
@@ -132,6 +132,13 @@ pub enum Begin {
         id: Option<SessionId>,
         /// Folder of the new session; the other one's folder if `None`.
         place: Option<String>,
+    },
+    /// Do one of the others for a user: sessions of other users do not exist for it, and a new one belongs to it.
+    As {
+        /// The user.
+        user: UserName,
+        /// Session to create or open.
+        begin: Box<Begin>,
     },
     /// Switch from one session to another. The first is released as soon as it is idle.
     Instead {

@@ -13,7 +13,8 @@ use windlass_core::clock::span;
 use windlass_core::log::{AgentRow, Entry, counting};
 
 use crate::{
-    ClientError, ContextReport, Event, Message, MessageId, Part, Role, SessionId, SessionInfo, own_call,
+    ClientError, ContextReport, Event, Message, MessageId, Part, Role, SessionId, SessionInfo, UserName,
+    own_call,
 };
 
 /// Stored sessions. All methods only read.
@@ -74,6 +75,9 @@ pub struct Find {
     pub words: String,
     /// Only sessions of this folder.
     pub place: Option<String>,
+    /// Only sessions of this user; of all users if `None`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user: Option<UserName>,
     /// Maximum number of sessions.
     pub limit: usize,
 }

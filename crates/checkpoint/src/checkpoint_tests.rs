@@ -11,7 +11,9 @@ use tokio_util::sync::CancellationToken;
 use windlass_core::checkpoint::{Changed, WHOLE_SESSION};
 use windlass_core::clock::SystemClock;
 use windlass_core::hook::{AdmittedCall, CallHook};
-use windlass_core::tool::{Category, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{
+    CallModel, Category, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput,
+};
 
 use super::files::Scope;
 use super::journal::Record;
@@ -649,6 +651,7 @@ async fn what_was_given_up_is_not_done_later() {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
+        model: CallModel::none(),
         confirmed: false,
         places: Arc::default(),
     };

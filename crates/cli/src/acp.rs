@@ -13,6 +13,7 @@ use windlass_config::environment::{self, Given};
 use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::SystemClock;
 use windlass_core::log::{LogError, Store};
+use windlass_host::account::Account;
 use windlass_host::connect::choose;
 use windlass_host::extension::mcp::attach_servers;
 use windlass_host::factory::{LocalFactory, SessionSpec};
@@ -68,6 +69,7 @@ impl Sessions {
             indexes: Arc::default(),
             memory: Arc::default(),
             agent: None,
+            account: Account::default(),
         };
         let factory = Arc::new(LocalFactory::new(&settings, &models, spec));
         let service = Service::new(

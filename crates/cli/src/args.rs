@@ -9,12 +9,14 @@ mod export;
 mod hooks;
 mod kept;
 mod lab;
+mod lone;
 mod mcp;
 mod mcp_client;
 mod memory;
 mod serve;
 mod skills;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -33,20 +35,23 @@ use self::kept::{AGENTS_HELP, CHECKPOINT_HELP, DB_HELP, REPLAY_SESSION_HELP, SES
 pub(crate) use self::kept::{
     AgentsOptions, BackOptions, CheckpointCommand, ContextCommand, CostBy, DbCommand, ExportFormat,
     ExportOptions, ImportFrom, ImportOptions, ListOptions, OfSession, ReplaySessionOptions, SessionsCommand,
+    UserChoice,
 };
 pub(crate) use self::lab::{LabCommand, LabContextOptions, LabMemoryOptions, LabSummarizer};
 pub(crate) use self::mcp::{McpCommand, McpServeOptions};
 use self::mcp_client::MCP_HELP;
 pub(crate) use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
 pub(crate) use self::memory::{MEMORY_HELP, MemoryCommand};
-use self::serve::{ATTACH_HELP, SERVE_HELP, TOKEN_HELP};
-pub(crate) use self::serve::{AttachOptions, ServeOptions, TokenCommand, TokenScope};
+use self::serve::{ATTACH_HELP, AUDIT_HELP, SERVE_HELP, TOKEN_HELP};
+pub(crate) use self::serve::{
+    AttachOptions, AuditCommand, AuditOptions, ServeOptions, TokenCommand, TokenScope,
+};
 pub(crate) use self::skills::{PluginsCommand, SkillsCommand};
 use crate::exit::EXIT_CODES;
 use windlass_config::environment::Given;
 
 /// An agent runtime: a model, tools, and a loop that turns.
-#[derive(Debug, Parser)]
+#[derive(Debug, Default, Parser)]
 #[command(
     name = "windlass",
     version,
@@ -85,11 +90,17 @@ pub(crate) struct Cli {
 }
 
 impl Cli {
+    /// Reads the command line of this process. A request for help is an error, too.
+    pub(crate) fn of_process() -> Result<Self, clap::Error> {
+        let arguments: Vec<OsString> = std::env::args_os().collect();
+        lone::parse(&arguments).map_or_else(|| Self::try_parse_from(arguments), Ok)
+    }
+
     /// Returns the options about settings, where a command that uses the store has them.
     pub(crate) fn settings(&self) -> Option<&SettingsOptions> {
         match &self.command {
             None => Some(&self.exec.settings),
-            Some(Command::Exec { options, .. }) => Some(&options.settings),
+            Some(Command::Exec(exec)) => Some(&exec.options.settings),
             Some(Command::Acp(options)) => Some(&options.settings),
             Some(Command::Serve(options)) => Some(&options.settings),
             Some(_) => None,
@@ -118,13 +129,7 @@ With a key:
 pub(crate) enum Command {
     /// Run one prompt non-interactively: for scripts, pipes and CI
     #[command(after_help = EXIT_CODES)]
-    Exec {
-        /// The prompt; with `-` or nothing it is read from standard input. Input piped alongside a prompt is
-        /// appended as context. Slash commands such as `/help` run without calling a model
-        prompt: Vec<String>,
-        #[command(flatten)]
-        options: Box<ExecOptions>,
-    },
+    Exec(Box<ExecCommand>),
     /// Serve an editor over standard input and output: the Agent Client Protocol, for Zed, JetBrains, Neovim and Emacs
     #[command(after_help = ACP_HELP)]
     Acp(AcpOptions),
@@ -223,6 +228,12 @@ pub(crate) enum Command {
     Token {
         #[command(subcommand)]
         command: TokenCommand,
+    },
+    /// Show and check the audit log: approvals, effects, sign-ins
+    #[command(after_help = AUDIT_HELP)]
+    Audit {
+        #[command(subcommand)]
+        command: AuditCommand,
     },
     /// Maintain the session database
     #[command(after_help = DB_HELP)]
@@ -359,6 +370,15 @@ pub(crate) struct TrustOptions {
     /// Stop trusting the folder
     #[arg(long)]
     pub(crate) revoke: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ExecCommand {
+    /// The prompt; with `-` or nothing it is read from standard input. Input piped alongside a prompt is
+    /// appended as context. Slash commands such as `/help` run without calling a model
+    pub(crate) prompt: Vec<String>,
+    #[command(flatten)]
+    pub(crate) options: ExecOptions,
 }
 
 #[derive(Debug, Clone, Args, Default)]

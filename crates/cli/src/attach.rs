@@ -149,6 +149,7 @@ impl Pass {
             kind: CredentialKind::Token,
             name: "terminal".to_owned(),
             scopes: vec![Scope::Admin],
+            user: windlass_core::log::UserName::default(),
             term: Some(TERM),
         };
         let (created, secret) = credentials.create(new).await.map_err(problem)?;
@@ -183,6 +184,7 @@ impl Front<'_> {
         let find = Find {
             words: options.session.clone().unwrap_or_default(),
             place: None,
+            user: None,
             limit: 1,
         };
         let found = match options.new {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use windlass_api::{Client, ClientError, Connections, SessionId, SessionInfo};
 use windlass_core::clock::SystemClock;
 use windlass_core::log::SharedRecorder;
+use windlass_host::account::Account;
 use windlass_sandbox::process;
 use windlass_service::{ExchangeRecorder, Options, Service};
 
@@ -178,6 +179,7 @@ pub(crate) fn service(
         indexes: Arc::default(),
         memory: Arc::default(),
         agent: None,
+        account: Account::default(),
     };
     let factory = Arc::new(LocalFactory::new(settings, models, spec));
     let service = Service::new(

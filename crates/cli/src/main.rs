@@ -9,6 +9,7 @@ mod agents;
 mod args;
 mod asking;
 mod attach;
+mod audit;
 mod channel;
 mod code;
 mod connect;
@@ -52,7 +53,7 @@ mod wide_folder;
 use std::io::Write;
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 
 use crate::args::{Cli, Command, ConfigCommand, McpCommand, PermissionsCommand, SettingsOptions, SimCommand};
 use crate::exit::Exit;
@@ -71,7 +72,7 @@ fn main() -> ExitCode {
         windlass_sandbox::enter(arguments);
     }
     windlass_sandbox::protect_process();
-    let cli = Cli::parse();
+    let cli = Cli::of_process().unwrap_or_else(|error| wrong_arguments(&error));
     // This command needs no runtime: the sandboxed process takes over this thread.
     if let Some(Command::Sandbox(options)) = &cli.command {
         return sandbox::sandbox(options).map_or_else(|problem| fail(&problem), ExitCode::from);
@@ -91,6 +92,16 @@ fn main() -> ExitCode {
         Ok(exit) => ExitCode::from(exit as u8),
         Err(problem) => fail(&problem),
     }
+}
+
+/// Reports wrong arguments, which an error repeats, without anything that affects a terminal.
+fn wrong_arguments(error: &clap::Error) -> ! {
+    let text = error.to_string();
+    if terminal::plain(&text) == text {
+        error.exit();
+    }
+    tell!("{}", terminal::plain(&text).trim_end());
+    std::process::exit(error.exit_code())
 }
 
 fn fail(problem: &Problem) -> ExitCode {
@@ -118,7 +129,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Problem> {
 
 async fn command_line(command: Command) -> Result<Exit, Problem> {
     match command {
-        Command::Exec { prompt, options } => exec::exec(&prompt, &options).await,
+        Command::Exec(command) => exec::exec(&command.prompt, &command.options).await,
         Command::Acp(options) => acp::acp(&options).await,
         Command::Mcp { command } => match command {
             McpCommand::Serve(options) => mcp_serve::serve(&options).await,
@@ -162,13 +173,14 @@ async fn command_line(command: Command) -> Result<Exit, Problem> {
         Command::Serve(options) => serve::serve(&options).await,
         Command::Attach(options) => attach::attach(&options).await,
         Command::Token { command } => serve::token(command).await,
+        Command::Audit { command } => audit::command(command).await,
         Command::Code { command } => code::command(command),
         Command::Db { command } => db::command(&command).await,
         Command::Config { command } => config(command),
         Command::Tools { command } => tools::command(command).await,
         Command::Skills { command } => skills::command(command),
         Command::Plugins { command } => plugins::command(command).await,
-        Command::Trust(options) => trust::command(&options),
+        Command::Trust(options) => audit::trusted(trust::command(&options)?).await,
         Command::Hooks { command } => hooks::command(command).await,
         // Handled before the runtime was created.
         Command::Sandbox(_) => Ok(Exit::Ok),

@@ -292,10 +292,15 @@ fn log_out(name: &str, options: &SettingsOptions) -> Result<Exit, Problem> {
         ));
     };
     let tokens = TokenFile::new(environment::folders()?.server_tokens());
-    let had = tokens
+    let issuers = tokens
         .forget(&http.url)
         .map_err(|error| Problem::new(ProblemKind::Failed, error.to_string()))?;
-    say!("{}", if had { "logged out" } else { "there was no token" });
+    if issuers.is_empty() {
+        say!("there was no token");
+    }
+    for issuer in issuers {
+        say!("forgot the token for {} from {}", plain(name), plain(&issuer));
+    }
     Ok(Exit::Ok)
 }
 

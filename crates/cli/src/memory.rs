@@ -48,7 +48,7 @@ async fn run(desk: &MemoryDesk, command: MemoryCommand) -> Result<Result<Exit, P
             let hits = desk.search(&words.join(" "), limit).await?;
             let units: Vec<_> = hits.into_iter().map(|hit| hit.unit).collect();
             let lines = units.iter().map(unit_line).collect();
-            Ok(shown(json, &units, lines, "No matches."))
+            Ok(shown(json, &units, lines, desk.no_matches()))
         }
         MemoryCommand::Show { id, json } => {
             let unit = desk.unit(id).await?;

@@ -26,7 +26,7 @@ pub(crate) fn sandbox(options: &SandboxOptions) -> Result<u8, Problem> {
     let failed = |what: String| Problem::new(ProblemKind::Failed, what);
     let cwd = working_directory(None)?;
     let settings = environment::settings(&options.settings.given(), &cwd)?;
-    let access = SandboxAccess::new(&settings.security, &cwd)?;
+    let access = SandboxAccess::of(&settings, &cwd)?;
     let workspace = access.workspace()?;
     let mut policy = access.policy(&workspace);
     if !workspace.hide_in(&mut policy) {

@@ -1,6 +1,7 @@
 //! `windlass serve`: the HTTP server over the sessions of this user.
 
 mod files;
+mod imports;
 mod push;
 mod token;
 
@@ -19,10 +20,12 @@ use windlass_sandbox::process;
 use windlass_server::{Exposure, ExposureOptions, PushPorts, Server, ServerConfig, ServerPorts};
 
 use self::files::LocalFiles;
+use self::imports::LocalImports;
 use self::push::Subscriptions;
 pub(crate) use self::token::token;
 use crate::args::{ExecOptions, ServeOptions};
 use crate::attach;
+use crate::audit::{self, LocalAccounts};
 use crate::cron::{InSession, News};
 use crate::engine::{self, LAST_CALL, Plan, working_directory};
 use crate::exec::flags;
@@ -83,9 +86,9 @@ fn exposure(options: &ServeOptions, settings: &ServerSettings) -> Result<Exposur
 fn ports(
     backend: Arc<dyn Backend>,
     keeper: &SessionStore,
-    given: Given,
+    (given, cwd): (Given, &Path),
     watch: &Watch,
-    settings: &Settings,
+    settings: &Arc<Settings>,
 ) -> Result<ServerPorts, Problem> {
     let observer = watch.observer.clone();
     let metrics = move || {
@@ -93,12 +96,19 @@ fn ports(
         observer.map(|observer| observer.metrics()).unwrap_or_default()
     };
     let file = PrivateFile::new(environment::folders()?.push_file());
+    let files = Arc::new(LocalFiles { given });
     Ok(ServerPorts {
         backend,
         store: Arc::clone(&keeper.store),
         clock: Arc::new(SystemClock::default()),
-        files: Arc::new(LocalFiles { given }),
+        imports: Arc::new(LocalImports {
+            store: Arc::clone(&keeper.store),
+            files: Arc::clone(&files),
+            here: cwd.display().to_string(),
+        }),
+        files,
         metrics: Arc::new(metrics),
+        accounts: Arc::new(LocalAccounts::new(&keeper.store, settings)),
         push: PushPorts {
             file: Arc::new(Subscriptions(file)),
             objection: windlass_tools::address_objection,
@@ -123,6 +133,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     } = ready;
     let exposure = exposure(options, &settings.agent.session.server)?;
     keeper.ready().await?;
+    audit::prune(&keeper.store, &settings).await?;
     let plan = Plan {
         cwd: cwd.clone(),
         which,
@@ -140,7 +151,13 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
     service.mark_orphans();
     let backend = Arc::new(service);
-    let ports = ports(Arc::clone(&backend) as _, &keeper, given, &lines.watch, &settings)?;
+    let ports = ports(
+        Arc::clone(&backend) as _,
+        &keeper,
+        (given, &cwd),
+        &lines.watch,
+        &settings,
+    )?;
     let config = ServerConfig {
         exposure: exposure.clone(),
         place: cwd.display().to_string(),

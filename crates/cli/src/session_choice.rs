@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
-use windlass_core::log::{LogError, SessionQuery, Store};
+use windlass_core::log::{LogError, SessionQuery, Store, UserName};
 use windlass_service::{format, past};
 
 use crate::args::{Cli, SessionOptions, SettingsOptions};
@@ -255,8 +255,19 @@ pub(crate) async fn found(
     Ok(match which {
         SessionChoice::New | SessionChoice::Ephemeral | SessionChoice::Picked => None,
         SessionChoice::Latest => Some(latest(store, cwd).await?),
-        SessionChoice::Called(called) => Some(find(store, called).await?),
+        SessionChoice::Called(called) => Some(own(find(store, called).await?)?),
     })
+}
+
+/// Refuses the session of another user: what it may do and remember, and what it costs, is theirs.
+fn own(info: SessionInfo) -> Result<SessionInfo, Problem> {
+    match info.user.is_local() {
+        true => Ok(info),
+        false => Err(Problem::usage(format!(
+            "session {} belongs to {}; `windlass sessions show {}` reads it",
+            info.id, info.user, info.id
+        ))),
+    }
 }
 
 /// Replaces the choice from a list by the chosen session. `may_ask` is false where nobody can answer.
@@ -270,6 +281,7 @@ pub(crate) async fn picked(
         return Ok(which);
     }
     let query = SessionQuery {
+        user: Some(UserName::default()),
         place: Some(cwd.display().to_string()),
         used: true,
         limit: MAX_SHOWN,
@@ -307,6 +319,7 @@ pub(crate) async fn picked(
 
 async fn latest(store: &dyn Store, cwd: &Path) -> Result<SessionInfo, Problem> {
     let query = SessionQuery {
+        user: Some(UserName::default()),
         place: Some(cwd.display().to_string()),
         // There is nothing to continue in a session that was never used.
         used: true,
@@ -324,7 +337,7 @@ async fn latest(store: &dyn Store, cwd: &Path) -> Result<SessionInfo, Problem> {
 
 /// Returns the only session with this id, name, or start of an id.
 pub(crate) async fn find(store: &dyn Store, called: &str) -> Result<SessionInfo, Problem> {
-    let mut found = past::find(store, called).await.map_err(problem)?;
+    let mut found = past::find(store, None, called).await.map_err(problem)?;
     match found.len() {
         0 => Err(nothing(store, called).await?),
         1 => Ok(found.swap_remove(0)),
@@ -344,6 +357,7 @@ pub(crate) async fn find(store: &dyn Store, called: &str) -> Result<SessionInfo,
 /// Returns the error that there is no such session, with a list of recent ones.
 async fn nothing(store: &dyn Store, called: &str) -> Result<Problem, Problem> {
     let query = SessionQuery {
+        user: Some(UserName::default()),
         limit: 5,
         ..SessionQuery::default()
     };

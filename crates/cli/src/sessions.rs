@@ -3,7 +3,7 @@
 mod cost;
 mod delete;
 mod export;
-mod import;
+pub(crate) mod import;
 mod list;
 mod show;
 
@@ -24,7 +24,12 @@ pub(crate) async fn command(command: SessionsCommand) -> Result<Exit, Problem> {
     match command {
         SessionsCommand::List(options) => list::list(store, &options).await,
         SessionsCommand::Show { session, json } => show::show(store, &session, json).await,
-        SessionsCommand::Search { words, limit, json } => list::search(store, &words, limit, json).await,
+        SessionsCommand::Search {
+            words,
+            limit,
+            user,
+            json,
+        } => list::search(store, &words, (user.0.as_ref(), limit), json).await,
         SessionsCommand::Export(options) => export::export(store, &options).await,
         SessionsCommand::Import(options) => import::import(store, &options).await,
         SessionsCommand::Rename { session, name } => rename(store, &session, &name).await,
@@ -36,7 +41,7 @@ pub(crate) async fn command(command: SessionsCommand) -> Result<Exit, Problem> {
 async fn rename(store: &dyn Store, session: &str, name: &str) -> Result<Exit, Problem> {
     let info = find(store, session).await?;
     let name = name.trim();
-    let wrong = past::name_problem(store, Some(&info.id), name).await;
+    let wrong = past::name_problem(store, (&info.user, Some(&info.id)), name).await;
     if let Some(why) = wrong.map_err(problem)? {
         return Err(Problem::usage(why));
     }

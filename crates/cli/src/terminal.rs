@@ -9,11 +9,13 @@ macro_rules! say {
     }};
 }
 
-/// Prints a line to standard error. Unlike `eprintln!`, it ignores a reader that is gone.
+/// Prints a line to standard error in one piece. Unlike `eprintln!`, it ignores a reader that is gone.
 macro_rules! tell {
     ($($text:tt)*) => {{
         use std::io::Write as _;
-        let _ = writeln!(std::io::stderr(), $($text)*);
+        let mut line = format!($($text)*);
+        line.push('\n');
+        let _ = std::io::stderr().write_all(line.as_bytes());
     }};
 }
 

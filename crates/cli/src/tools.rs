@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 use windlass_core::id::CallId;
 use windlass_core::text::count;
-use windlass_core::tool::{Person, Progress, ToolContext};
+use windlass_core::tool::{CallModel, Person, Progress, ToolContext};
 use windlass_tools::declared::{Declarations, Paths, Source};
 
 use crate::args::{SettingsOptions, ToolsCommand};
@@ -119,6 +119,7 @@ async fn run(name: &str, arguments: &str, yes: bool, options: &SettingsOptions) 
         execution: catalog.execution(),
         progress: Progress::none(),
         person: Person::nobody(),
+        model: CallModel::none(),
         confirmed: yes,
         places: Arc::default(),
     };

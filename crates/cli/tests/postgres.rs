@@ -7,11 +7,13 @@
 mod suite {
     mod crash;
     mod memory;
+    mod memory_vectors;
     mod sessions;
     // Some of it is for tests that only the other suite has.
     #[allow(dead_code)]
     mod support;
     mod turn;
+    mod users;
 
     #[path = "../postgres/copies.rs"]
     mod copies;

@@ -54,6 +54,7 @@ mod suite {
     mod mcp_guard;
     mod mcp_http;
     mod mcp_login;
+    mod mcp_sampling;
     mod mcp_serve;
     mod mcp_serve_http;
     mod memory;
@@ -75,6 +76,7 @@ mod suite {
     mod scenarios;
     mod server;
     mod server_access;
+    mod server_imports;
     mod server_push;
     mod sessions;
     mod skills;
@@ -96,6 +98,7 @@ mod suite {
     mod tui_writing;
     mod turn;
     mod undo;
+    mod users;
     mod voice;
     mod web;
 }

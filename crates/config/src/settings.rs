@@ -34,6 +34,8 @@ mod layer_tests;
 mod reference_tests;
 
 use std::collections::BTreeMap;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use self::layers::Effective;
@@ -43,9 +45,10 @@ pub use self::reference::{explain, reference_markdown};
 pub use self::schema::schema;
 pub use self::show::show;
 pub use self::typed::{
-    AgentSettings, AutonomySettings, ChildSettings, CodeSettings, ContextSettings, EmbeddingSource,
-    KeyCommand, McpSettings, MemorySettings, ModelEntry, NetworkAccess, ProviderEntry, RetrySettings,
-    SearchEngine, SecuritySettings, ServerSettings, TimeoutSettings, ToolSettings, WebSearchSettings,
+    AgentSettings, AuditScope, AuditSettings, AutonomySettings, ChildSettings, CodeSettings, ContextSettings,
+    DailyLimits, EmbeddingSource, KeyCommand, McpSettings, MemorySettings, ModelEntry, NetworkAccess,
+    ProviderEntry, RetrySettings, SearchEngine, SecuritySettings, ServerSettings, TimeoutSettings,
+    ToolSettings, UserLimits, WebSearchSettings,
 };
 pub use self::value::quote;
 use crate::folders::{Folders, Project, same_place};
@@ -104,9 +107,47 @@ pub struct Settings {
     /// Facts about models, by model id.
     pub models: BTreeMap<String, ModelEntry>,
     /// Every key with its value and origin, in the order of the reference.
-    pub origins: Vec<Effective>,
+    pub origins: Origins,
     /// Ignored settings and the reasons, one line each.
     pub warnings: Vec<String>,
+}
+
+/// Every key with its value and origin, and the files that they were read from.
+#[derive(Debug, Clone, Default)]
+pub struct Origins {
+    list: Vec<Effective>,
+    /// The files as they were before they were read.
+    pub files: Vec<FileStamp>,
+}
+
+impl Deref for Origins {
+    type Target = Vec<Effective>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.list
+    }
+}
+
+impl DerefMut for Origins {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.list
+    }
+}
+
+/// A file and the fingerprint of its state; `None` if it does not exist.
+pub type FileStamp = (PathBuf, Option<(u64, i64, i64, u64)>);
+
+/// Returns the state of the files that settings are read from: `user_file`, the list of trusted folders, and the file of
+/// the project.
+pub fn stamps(folders: &Folders, user_file: &Path, project: Option<&Project>) -> Vec<FileStamp> {
+    let files = [user_file.to_owned(), folders.trust_file()];
+    let files = files.into_iter().chain(project.map(Project::config_file));
+    let stamp = |path: PathBuf| {
+        let data = std::fs::metadata(&path).ok();
+        let data = data.map(|data| (data.size(), data.mtime(), data.mtime_nsec(), data.ino()));
+        (path, data)
+    };
+    files.map(stamp).collect()
 }
 
 impl Settings {
@@ -120,19 +161,16 @@ impl Settings {
 /// CFG-1: reads all layers. The error contains every problem in any of them.
 pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
     let mut layers = Layers::with_defaults();
-    let user_file = match &sources.user_file {
-        Some(named) => {
-            file::read_named(named, &mut layers);
-            named.clone()
-        }
-        None => {
-            let usual = sources.folders.user_file();
-            file::read_user(&usual, &mut layers);
-            usual
-        }
-    };
-    if let Some(project) = sources.folders.project(sources.cwd) {
-        read_project(sources.folders, &project, &user_file, &mut layers);
+    let project = sources.folders.project(sources.cwd);
+    let named = sources.user_file.as_ref();
+    let user_file = named.map_or_else(|| sources.folders.user_file(), PathBuf::clone);
+    let files = stamps(sources.folders, &user_file, project.as_ref());
+    match named {
+        Some(named) => file::read_named(named, &mut layers),
+        None => file::read_user(&user_file, &mut layers),
+    }
+    if let Some(project) = &project {
+        read_project(sources.folders, project, &user_file, &mut layers);
     }
     if let Some(profile) = &sources.profile {
         file::read_named(profile, &mut layers);
@@ -142,6 +180,7 @@ pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
     let mut settings = layers.into_settings()?;
     settings.warnings.extend(sources.folders.exposed(&user_file));
     settings.security.config_file = Some(user_file);
+    settings.origins.files = files;
     Ok(settings)
 }
 

@@ -26,7 +26,7 @@ use crate::message::{ToolCall, ToolResult};
 use crate::permission::{Approver, Policy};
 use crate::run::{Config, Ports};
 use crate::text::hidden;
-use crate::tool::{Category, ExecutionContext, Outputs, ToolSet, raw_arguments};
+use crate::tool::{CallModel, Category, ExecutionContext, Outputs, ToolSet, raw_arguments};
 use crate::turn::{CANCELED_TEXT, DENIED_TEXT, Planned, Settled, SettledEnd, refused};
 
 /// Maximum number of calls that run together.
@@ -85,6 +85,8 @@ pub struct Calls<'a> {
     pub hooks: &'a Hooks,
     /// Asks a person.
     pub approver: &'a Arc<dyn Approver>,
+    /// The model of the turn.
+    pub model: &'a CallModel,
     /// Stores the whole of a result that is too long.
     pub outputs: Option<&'a Arc<dyn Outputs>>,
     /// Time.
@@ -99,11 +101,12 @@ pub struct Calls<'a> {
 
 impl<'a> Calls<'a> {
     /// The part of a turn's settings and connections that calls need.
-    pub fn new(config: &'a Config, ports: &'a Ports) -> Self {
+    pub fn new(config: &'a Config, ports: &'a Ports, model: &'a CallModel) -> Self {
         Self {
             config: &config.calls,
             hooks: &config.hooks,
             approver: &ports.approver,
+            model,
             outputs: ports.outputs.as_ref(),
             clock: &ports.clock,
             events: &ports.events,
@@ -144,6 +147,7 @@ pub(crate) async fn dispatch(deps: &Calls<'_>, calls: Vec<Planned>) -> Settled {
     };
     Settled {
         results,
+        charges: deps.model.take_charges(),
         end,
         now: deps.clock.now(),
     }

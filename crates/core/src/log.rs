@@ -7,15 +7,17 @@
 //! The ports are independent of files and databases: [`SessionLog`] writes and reads one session,
 //! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents,
 //! [`GoalRegistry`] lists the goals they work on, [`Slots`] and [`Deliveries`] belong to scheduled jobs, [`Blobs`]
-//! and [`Preferences`] store the rest, [`MemoryStore`] keeps memory across sessions, [`MessagePlaces`] finds messages, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
+//! and [`Preferences`] store the rest, [`MemoryStore`] keeps memory across sessions, [`MessagePlaces`] finds messages, [`UserLedger`] reports what users have spent, [`AuditLog`] keeps the audit log, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
 
 mod agents;
+mod audit;
 mod blob;
 mod exchange;
 mod goal;
 mod history;
 mod key;
 mod memory;
+mod ranking;
 pub mod recall;
 mod recover;
 mod running;
@@ -23,6 +25,7 @@ mod session;
 mod slots;
 mod spawn;
 mod stored;
+mod user;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -32,6 +35,7 @@ pub use self::agents::{
     AgentBudget, AgentFamily, AgentJob, AgentLedger, AgentLimits, AgentQuery, AgentRow, AgentState,
     AgentStatus, AgentsLeft, NewAgent, SpawnError, Spawned,
 };
+pub use self::audit::{AuditHash, AuditHead, AuditLog, AuditQuery, AuditRecord, AuditRow, UserLedger};
 pub use self::blob::{Attachment, BlobLimits, Blobs};
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
 pub use self::goal::{GoalInfo, GoalRegistry, Verification};
@@ -42,6 +46,7 @@ pub use self::memory::{
     MemorySource, MemoryStats, MemoryStore, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread,
     WordPostings,
 };
+pub use self::ranking::{by_session, rank_sessions};
 pub use self::recover::{INTERRUPTED_TEXT, interrupted, recover};
 pub use self::running::ended_commands;
 pub use self::session::{
@@ -54,6 +59,7 @@ pub use self::slots::{
 };
 pub use self::spawn::AgentCounts;
 pub use self::stored::{event_kind, is_milestone, searchable};
+pub use self::user::{UserName, UserNameError};
 use crate::clock::Timestamp;
 use crate::event::{Event, Placed};
 use crate::id::{MessageId, SessionId};
@@ -226,11 +232,16 @@ pub trait Sessions: Send + Sync {
     /// Fails if the session does not exist, is busy, or cannot be deleted.
     async fn delete(&self, session: &SessionId) -> Result<(), LogError>;
 
-    /// Searches the text of all sessions, best match first.
+    /// Searches the text of the sessions of a user, or of all users, best match first.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    async fn search(&self, words: &str, limit: usize) -> Result<Vec<Found>, LogError>;
+    async fn search(
+        &self,
+        words: &str,
+        user: Option<&UserName>,
+        limit: usize,
+    ) -> Result<Vec<Found>, LogError>;
 }
 
 /// Reports and books the cost of model calls.
@@ -311,6 +322,8 @@ pub trait Store:
     + Slots
     + Deliveries
     + MemoryStore
+    + UserLedger
+    + AuditLog
     + Lifecycle
 {
 }
@@ -328,6 +341,8 @@ impl<
         + Slots
         + Deliveries
         + MemoryStore
+        + UserLedger
+        + AuditLog
         + Lifecycle,
 > Store for T
 {

@@ -72,6 +72,8 @@ pub enum Flow {
     Compact(Shrink),
     /// End the turn.
     Stop,
+    /// End the turn: a cost limit is reached.
+    OverBudget,
 }
 
 /// A middleware's answer.
@@ -100,6 +102,15 @@ impl Verdict {
     pub fn shrink(reason: impl Into<String>, shrink: Shrink) -> Self {
         Self {
             flow: Flow::Compact(shrink),
+            reason: reason.into(),
+            metadata: Map::new(),
+        }
+    }
+
+    /// Ends the turn because a cost limit is reached.
+    pub fn over_budget(reason: impl Into<String>) -> Self {
+        Self {
+            flow: Flow::OverBudget,
             reason: reason.into(),
             metadata: Map::new(),
         }

@@ -35,7 +35,7 @@ pub struct Price {
     pub cache_write: f64,
 }
 
-/// Tokens of one model call. The four counts do not overlap.
+/// Tokens of one model call. The first four counts do not overlap.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Usage {
     /// Input that was neither read from nor written to a cache.
@@ -46,6 +46,17 @@ pub struct Usage {
     pub cache_read: u64,
     /// Input written to the provider's cache.
     pub cache_write: u64,
+    /// Part of the output that is reasoning; 0 if the provider does not say.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub reasoning: u64,
+    /// Number of pieces that the output arrived in; 0 in totals.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub chunks: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {
@@ -62,6 +73,8 @@ impl Usage {
         self.output = self.output.saturating_add(other.output);
         self.cache_read = self.cache_read.saturating_add(other.cache_read);
         self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+        self.chunks = 0;
     }
 }
 

@@ -9,6 +9,7 @@ use crate::context::Context;
 use crate::event::{DeltaKind, Event};
 use crate::id::SessionId;
 use crate::message::{Message, Part, Role};
+use crate::model::Usage;
 use crate::provider::{
     Completion, Prefix, ProviderError, ProviderErrorKind, ProviderEvent, Request, RetryNotice, ToolChoice,
 };
@@ -35,6 +36,7 @@ pub(crate) async fn reply(
         session,
         text: String::new(),
         first: None,
+        chunks: 0,
     };
     let mut stream = ports
         .provider
@@ -66,6 +68,8 @@ struct Listener<'a> {
     text: String,
     /// Time of the first piece of the reply.
     first: Option<Timestamp>,
+    /// Pieces of the reply so far.
+    chunks: u64,
 }
 
 impl Listener<'_> {
@@ -127,6 +131,7 @@ impl Listener<'_> {
 
     fn show(&mut self, kind: DeltaKind, text: String) {
         self.first.get_or_insert_with(|| self.ports.clock.now());
+        self.chunks += 1;
         self.ports.events.live(Event::Delta { kind, text });
     }
 
@@ -139,7 +144,7 @@ impl Listener<'_> {
     async fn retrying(&mut self, notice: RetryNotice) {
         if notice.discard {
             self.text.clear();
-            self.first = None;
+            (self.first, self.chunks) = (None, 0);
         }
         self.record(Event::Retry {
             attempt: notice.attempt,
@@ -161,7 +166,10 @@ impl Listener<'_> {
         ModelAnswer::Complete {
             message,
             stop: completion.stop,
-            usage: completion.usage,
+            usage: Usage {
+                chunks: self.chunks,
+                ..completion.usage
+            },
         }
     }
 

@@ -16,7 +16,7 @@ use crate::message::{Message, Part, Role};
 use crate::permission::Approver;
 use crate::provider::{Prefix, Provider, ToolChoice};
 use crate::reply::reply;
-use crate::tool::Outputs;
+use crate::tool::{CallModel, Outputs};
 use crate::turn::{Action, Limits, Turn, TurnInput, TurnReport};
 
 /// The settings of a turn. They do not change while it runs.
@@ -92,6 +92,7 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
     let limit = config.limits.context_prep_timeout;
     let mut turn = Turn::new(input);
     let mut context = Context::default();
+    let model = CallModel::new(Arc::clone(&ports.provider));
     loop {
         if let Err(error) = record(ports, turn.news()).await {
             turn.abort(&error);
@@ -109,7 +110,9 @@ pub async fn run(input: TurnInput, config: &Config, ports: &Ports) -> TurnReport
                 turn.billed_to(ports.provider.name(), ports.provider.model());
                 turn.answered(answer);
             }
-            Action::Call(calls) => turn.settled(dispatch(&Calls::new(config, ports), calls).await),
+            Action::Call(calls) => {
+                turn.settled(dispatch(&Calls::new(config, ports, &model), calls).await);
+            }
             Action::Shrink(shrink) => {
                 let smaller = compact(
                     &CompactionPorts::new(config, ports),

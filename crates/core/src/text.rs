@@ -6,7 +6,7 @@ mod hidden;
 use std::fmt::Display;
 
 pub use self::failure::{in_plain_words, json_problem};
-pub use self::hidden::hidden;
+pub use self::hidden::{hidden, misleading, with_signs};
 
 /// Returns the last character boundary at or before `index`.
 pub fn boundary_before(text: &str, index: usize) -> usize {

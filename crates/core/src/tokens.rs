@@ -7,6 +7,8 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
+use serde_json::Value;
+
 use crate::id::MessageId;
 use crate::message::{Binary, Message, Part, Role};
 use crate::model::{Model, Usage};
@@ -64,7 +66,6 @@ pub fn of_prefix(counter: &dyn TokenCounter, prefix: &Prefix) -> u64 {
 
 fn prefix_with(prefix: &Prefix, count: impl Fn(&str) -> u64) -> u64 {
     let tools = prefix.tools.iter().map(|tool| {
-        // Twice as fast as `to_string` of a value, and the first request waits for it.
         let schema = serde_json::to_string(&tool.schema).unwrap_or_default();
         FRAME + count(&tool.name) + count(&tool.description) + count(&schema)
     });
@@ -91,6 +92,32 @@ fn of_part(part: &Part, count: impl Fn(&str) -> u64) -> u64 {
 fn of_picture(picture: &Binary) -> u64 {
     const MOST: u64 = 2_000;
     (picture.data.len() as u64 / 32).min(MOST)
+}
+
+/// Upper bound for a prefix that needs no tokenizer, and no schema as text.
+fn most_of_prefix(prefix: &Prefix) -> u64 {
+    let tools = prefix.tools.iter();
+    let tools = tools
+        .map(|tool| FRAME + (tool.name.len() + tool.description.len()) as u64 + most_of_value(&tool.schema));
+    prefix.system.len() as u64 + tools.sum::<u64>()
+}
+
+/// Upper bound for a value as JSON: quotation marks, commas and escaped characters included.
+fn most_of_value(value: &Value) -> u64 {
+    let text = |text: &str| text.len() as u64 * 2 + 3;
+    match value {
+        Value::Null | Value::Bool(_) => 6,
+        Value::Number(_) => 32,
+        Value::String(string) => text(string),
+        Value::Array(items) => items.iter().map(most_of_value).sum::<u64>() + 3,
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            fields
+                .map(|(name, value)| text(name) + 1 + most_of_value(value))
+                .sum::<u64>()
+                + 3
+        }
+    }
 }
 
 /// Upper bound that needs no tokenizer: a token per byte.
@@ -231,7 +258,7 @@ impl Gauge {
     pub fn is_surely_below(&self, limit: u64, prefix: &Prefix, history: &[Arc<Message>]) -> bool {
         let (base, since) = match self.reported(history) {
             Some((total, since)) => (total, since),
-            None => (prefix_with(prefix, |text| text.len() as u64), history),
+            None => (most_of_prefix(prefix), history),
         };
         let new: u64 = since.iter().map(|message| most(message)).sum();
         base.saturating_add(new) < limit

@@ -2,6 +2,7 @@
 
 mod args;
 mod erased;
+mod model;
 mod outputs;
 mod person;
 mod set;
@@ -21,6 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 pub use self::args::{parse_strict, raw_arguments};
 pub use self::erased::{AnyTool, Prepared, erase};
+pub use self::model::{CallModel, CallRequest, Charge, SAMPLING};
 pub use self::outputs::{Kept, Outputs, RECALL, TOOL_OUTPUT};
 pub use self::person::Person;
 pub use self::set::ToolSet;
@@ -180,6 +182,8 @@ pub struct ToolContext {
     pub progress: Progress,
     /// Channel for questions to the user.
     pub person: Person,
+    /// The model of the turn.
+    pub model: CallModel,
     /// True if the call was approved, now or by a lasting grant, and did not just run because the mode or a rule
     /// allows it.
     pub confirmed: bool,

@@ -24,6 +24,7 @@ use crate::message::{FinishReason, FragmentSource, Message, Part, Role};
 use crate::middleware::{Depth, Flow, IterationView, Shrink, Stage, Verdict};
 use crate::model::{Model, Price, Usage};
 use crate::provider::{Prefix, ProviderError};
+use crate::tool::Charge;
 
 /// Next action of the driver.
 #[derive(Debug, Clone, PartialEq)]
@@ -277,6 +278,7 @@ impl Turn {
             // An existing answer is worth more than the request to stop.
             Flow::Stop if matches!(next, Next::End(_)) => self.go(next),
             Flow::Stop => self.fail(FailureKind::Stopped, verdict.reason, None, FinishReason::Error),
+            Flow::OverBudget => self.fail(FailureKind::CostLimit, verdict.reason, None, FinishReason::Error),
         }
     }
 
@@ -311,6 +313,7 @@ impl Turn {
             return;
         };
         self.now = settled.now;
+        self.charged(settled.charges);
         self.repeats.observe(&calls, &settled.results);
         let parts = settled.results.into_iter().map(Part::ToolResult).collect();
         self.append(Message::new(&self.session, Role::Tool, parts, self.now));
@@ -551,6 +554,19 @@ impl Turn {
             message: Arc::clone(&message),
         });
         self.history.push(message);
+    }
+
+    /// Books what calls spent on requests of their own.
+    fn charged(&mut self, charges: Vec<Charge>) {
+        for charge in charges {
+            self.spent.usage.add(&charge.usage);
+            self.spent.cost_usd += charge.cost_usd.unwrap_or_default();
+            self.news.push(Event::Usage {
+                usage: charge.usage,
+                cost_usd: charge.cost_usd,
+                cause: charge.cause,
+            });
+        }
     }
 
     fn book(&mut self, usage: Usage, cause: &str) {

@@ -94,6 +94,7 @@ fn settle(turn: &mut Turn, content: &str) {
     });
     turn.settled(Settled {
         results: results.collect(),
+        charges: Vec::new(),
         end: None,
         now: NOW,
     });
@@ -563,6 +564,7 @@ fn cancel_keeps_what_was_said() {
         .collect();
     in_tools.settled(Settled {
         results,
+        charges: Vec::new(),
         end: Some(SettledEnd::Canceled),
         now: NOW,
     });

@@ -3,8 +3,12 @@
 //! A question is searched by its words: any of them may occur, and rare ones count more. Words that carry no
 //! meaning on their own are left out, unless nothing else remains.
 
+mod related;
 mod stem;
 
+use std::sync::LazyLock;
+
+pub use self::related::related;
 pub use self::stem::stem;
 
 /// Maximum number of different words of a question that are searched.
@@ -14,18 +18,8 @@ const MAX_QUERY: usize = 48;
 const MAX_WORD: usize = 64;
 
 /// Words that say nothing about the subject of a text, sorted.
-#[rustfmt::skip]
-const STOP: &[&str] = &[
-    "a", "aber", "about", "after", "all", "als", "also", "am", "an", "and", "any", "are", "as", "at", "auch", "auf",
-    "be", "because", "been", "being", "but", "by", "can", "could", "das", "dass", "dem", "den", "der", "des", "did",
-    "die", "do", "does", "doing", "don", "ein", "eine", "einen", "er", "es", "for", "from", "für", "had", "has",
-    "have", "having", "he", "her", "hers", "him", "his", "how", "i", "ich", "if", "im", "in", "into", "is", "ist",
-    "it", "its", "just", "let", "ll", "me", "mit", "my", "nicht", "not", "of", "on", "or", "our", "please", "re", "s",
-    "she", "should", "sich", "sie", "sind", "so", "some", "t", "than", "that", "the", "their", "them", "then",
-    "there", "these", "they", "this", "those", "to", "too", "und", "us", "ve", "von", "war", "was", "we", "were",
-    "what", "when", "where", "which", "who", "whom", "why", "wie", "will", "wir", "with", "would", "you", "your",
-    "zu", "zum", "zur",
-];
+static STOP: LazyLock<Vec<&str>> =
+    LazyLock::new(|| include_str!("words/stop.txt").split_whitespace().collect());
 
 /// Returns the words of a text in lower case, in order. Text in scripts without spaces is cut into pairs of
 /// characters.
@@ -48,17 +42,12 @@ pub fn words(text: &str) -> Vec<String> {
 /// Returns the different words of a question that are worth a search, in order.
 pub fn query_words(question: &str) -> Vec<String> {
     let all = words(question);
-    let mut kept: Vec<String> = Vec::new();
-    for word in all.iter().filter(|word| !is_stop_word(word)) {
-        if !kept.contains(word) && kept.len() < MAX_QUERY {
-            kept.push(word.clone());
-        }
-    }
-    if kept.is_empty() {
-        for word in all {
-            if !kept.contains(&word) && kept.len() < MAX_QUERY {
-                kept.push(word);
-            }
+    let has_meaning = all.iter().any(|word| !is_stop_word(word));
+    let mut kept = Vec::new();
+    for word in all {
+        let is_wanted = !has_meaning || !is_stop_word(&word);
+        if is_wanted && kept.len() < MAX_QUERY && !kept.contains(&word) {
+            kept.push(word);
         }
     }
     kept

@@ -55,6 +55,11 @@ impl HookScript {
         found
     }
 
+    /// Returns the path of the script.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Explains that the script changed, if it did.
     pub(crate) fn change(&self) -> Option<String> {
         let is_same = stamp(&self.path) == Some(self.stamp);

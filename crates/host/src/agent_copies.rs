@@ -13,7 +13,7 @@ use windlass_config::folders::Folders;
 use windlass_core::hook::{AdmittedCall, CallHook};
 use windlass_core::id::{CallId, MessageId, SessionId};
 use windlass_core::permission::{Escalation, Proposal, Subject};
-use windlass_core::tool::{Category, ExecutionContext, Person, Progress, ToolContext, ToolOutput};
+use windlass_core::tool::{CallModel, Category, ExecutionContext, Person, Progress, ToolContext, ToolOutput};
 use windlass_sandbox::{ProtectedPaths, child_environment};
 use windlass_service::{AgentCopies, MergedCopy};
 use windlass_worktree::{MergeOutcome, MergePlan, OnConflict, WorktreeError, Worktrees};
@@ -244,6 +244,7 @@ fn context(call: &AdmittedCall, session: &SessionInfo) -> ToolContext {
         }),
         progress: Progress::none(),
         person: Person::nobody(),
+        model: CallModel::none(),
         confirmed: true,
         places: Arc::default(),
     }

@@ -7,7 +7,7 @@ use windlass_core::clock::SystemClock;
 use windlass_core::id::CallId;
 use windlass_core::provider::ProviderErrorKind;
 use windlass_core::script::{Scene, ScriptedProvider};
-use windlass_core::tool::{Category, Person, Progress, Tool};
+use windlass_core::tool::{CallModel, Category, Person, Progress, Tool};
 
 use super::*;
 
@@ -84,6 +84,7 @@ async fn output(bed: &Bed, words: usize, was_confirmed: bool) -> ToolOutput {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
+        model: CallModel::none(),
         confirmed: false,
         places: Arc::default(),
     };

@@ -81,6 +81,8 @@ pub struct ExtensionOffer {
     pub system: Option<String>,
     /// Slash commands beside its own.
     pub commands: Vec<DefinedCommand>,
+    /// Work that begins when the model replies, because it would only delay the request.
+    pub ahead: Vec<Arc<dyn Fn() + Send + Sync>>,
 }
 
 /// Parts of a session's environment that extensions use.
@@ -193,7 +195,9 @@ impl ExtensionSet {
                 env,
                 system,
                 commands,
+                ahead,
             } = extension.offer();
+            all.ahead.extend(ahead);
             all.commands.extend(commands);
             all.env.extend(env);
             all.tools.extend(tools);

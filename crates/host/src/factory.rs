@@ -10,7 +10,7 @@ use windlass_checkpoint::Tracker;
 use windlass_codeindex::CodeIndexes;
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
-use windlass_core::log::{AgentRow, LogError, Store};
+use windlass_core::log::{AgentRow, LogError, Store, UserName};
 use windlass_core::permission::{Mode, Policy, Rule, Rules};
 use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
@@ -22,6 +22,7 @@ use windlass_tools::{BackgroundJobs, FetchConfig, OutputStore, TodoList, ToolsCo
 
 use windlass_sandbox::{Workspace, child_environment};
 
+use crate::account::Account;
 use crate::agent_copies::LocalCopies;
 use crate::agent_types::catalog;
 use crate::connect::{ProviderSetup, offers};
@@ -67,6 +68,8 @@ pub struct SessionSpec {
     pub agent: Option<Arc<AgentSpec>>,
     /// MEM-7: the embedding model and the vectors that the sessions of a run share.
     pub memory: Arc<SharedMemory>,
+    /// DIST-7: owner of the session.
+    pub account: Account,
 }
 
 /// SUB-2, SUB-3: a session that is a sub-agent.
@@ -99,6 +102,7 @@ impl SessionSpec {
             indexes: Arc::default(),
             agent: None,
             memory: Arc::default(),
+            account: Account::default(),
         }
     }
 }
@@ -145,7 +149,7 @@ fn fetch(settings: &Settings, spec: &SessionSpec) -> Option<FetchConfig> {
 /// Returns the tools and the state that they share with other parts.
 pub fn session_tools(settings: &Settings, spec: &SessionSpec) -> Result<SessionTools, Problem> {
     let todos = TodoList::new();
-    let access = Arc::new(SandboxAccess::new(&settings.security, &spec.cwd)?);
+    let access = Arc::new(SandboxAccess::of(settings, &spec.cwd)?);
     let workspace = access.workspace()?;
     let folders = environment::folders()?;
     let config = ToolsConfig {
@@ -284,7 +288,8 @@ impl LocalFactory {
     pub fn prepare(&self, place: &Path) -> Result<(), Problem> {
         let mut first = lock(&self.first);
         if matches!(*first, First::Missing) {
-            let env = self.environment(&self.spec.session, place, self.models.clone())?;
+            let own = (&self.spec.session, &self.spec.account.user);
+            let env = self.environment(own, place, self.models.clone())?;
             *first = First::Prepared(Box::new(env));
         }
         Ok(())
@@ -297,7 +302,8 @@ impl LocalFactory {
         let env = match std::mem::take(&mut *first) {
             First::Prepared(env) => *env,
             First::Missing | First::Taken => {
-                self.environment(&self.spec.session, place, self.models.clone())?
+                let own = (&self.spec.session, &self.spec.account.user);
+                self.environment(own, place, self.models.clone())?
             }
         };
         *first = First::Taken;
@@ -311,9 +317,15 @@ impl LocalFactory {
     }
 
     /// Creates the environment of a session in its own folder.
-    fn environment(&self, session: &SessionId, place: &Path, models: Models) -> Result<LocalEnv, Problem> {
+    fn environment(
+        &self,
+        (session, user): (&SessionId, &UserName),
+        place: &Path,
+        models: Models,
+    ) -> Result<LocalEnv, Problem> {
         let spec = SessionSpec {
             session: session.clone(),
+            account: self.spec.account.of(user),
             ..self.spec.clone()
         };
         if same_place(place, &self.spec.cwd) {
@@ -411,6 +423,7 @@ impl LocalFactory {
         };
         let spec = SessionSpec {
             session: session.id.clone(),
+            account: self.spec.account.of(&session.user),
             cwd: PathBuf::from(&session.place),
             require_done: false,
             agent: Some(Arc::new(AgentSpec {
@@ -432,7 +445,10 @@ impl SessionFactory for LocalFactory {
         let made = match (host.agent, &host.parent) {
             (Some(row), Some(parent)) => self.agent(session, row, parent),
             _ if session.id == self.spec.session => self.take_first(place),
-            _ => self.environment(&session.id, place, self.models.of_session()),
+            _ => {
+                let models = self.models.of_user(&session.user).await;
+                self.environment((&session.id, &session.user), place, models)
+            }
         };
         let mut env = made.map_err(|problem| problem.to_string())?;
         let connected = Connected {
@@ -441,6 +457,12 @@ impl SessionFactory for LocalFactory {
         };
         env.connect(connected, host.tools);
         Ok(Box::new(env))
+    }
+
+    async fn budget_left(&self, session: &SessionInfo) -> Option<String> {
+        let account = self.spec.account.of(&session.user);
+        let budget = account.budget(&self.settings, self.spec.store.as_ref()).ok()??;
+        budget.left().await.ok().map(|left| left.to_string())
     }
 
     async fn agents(&self, session: &SessionInfo) -> AgentCatalog {

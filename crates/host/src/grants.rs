@@ -4,6 +4,7 @@ use std::io;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use windlass_core::log::UserName;
 use windlass_core::permission::{Approver, Denial, Grant, GrantStore, NobodyToAsk, Proposal, granted};
 
 use windlass_config::folders::Folders;
@@ -26,10 +27,20 @@ struct Content {
 }
 
 impl GrantFile {
-    /// Returns the grants file of the user.
+    /// Returns the grants file of the local user.
     pub fn new(folders: &Folders) -> Self {
+        Self::of_user(folders, &UserName::default())
+    }
+
+    /// DIST-7: returns the grants file of a user.
+    pub fn of_user(folders: &Folders, user: &UserName) -> Self {
+        let file = folders.grants_file();
+        let file = match user.is_local() {
+            true => file,
+            false => file.with_file_name(format!("grants@{user}.json")),
+        };
         Self {
-            file: PrivateFile::new(folders.grants_file()),
+            file: PrivateFile::new(file),
         }
     }
 

@@ -3,6 +3,7 @@
 //! The service runs sessions and is handed this crate's implementation of its ports; the binary chooses the
 //! folder and the settings. Nothing here reads arguments, prints, or knows a front end.
 
+pub mod account;
 mod agent_copies;
 mod agent_role;
 pub mod agent_types;
@@ -28,6 +29,7 @@ pub mod models;
 mod open_work;
 pub mod plugins;
 pub mod prompt;
+mod run_here;
 pub mod sandbox_access;
 mod sandbox_ahead;
 mod scheduled_jobs;

@@ -11,6 +11,7 @@ use windlass_core::checkpoint::Checkpoints;
 use windlass_core::dispatch::CallConfig;
 use windlass_core::hook::Hooks;
 use windlass_core::id::SessionId;
+use windlass_core::log::UserName;
 use windlass_core::permission::{Approver, Asker, Granting, Mode, Policy};
 use windlass_core::provider::Provider;
 use windlass_core::run::Config;
@@ -23,6 +24,7 @@ use windlass_service::{
 };
 
 use windlass_sandbox::Workspace;
+use windlass_users::{AuditHook, AuditedApprover, AuditedSession, BudgetHook};
 
 use crate::agent_role::{AgentRole, allowed_tools};
 use crate::autonomy;
@@ -75,6 +77,10 @@ struct Approvals {
     approver: Arc<dyn Approver>,
     /// Stores lasting grants, if a person can be asked.
     grants: Option<GrantFile>,
+    /// The user.
+    user: UserName,
+    /// The session in the audit log, if it is recorded.
+    audited: Option<AuditedSession>,
 }
 
 /// CFG-2: sources that are reread before every turn.
@@ -166,10 +172,11 @@ impl LocalEnv {
             has_mode: false,
         };
         catalog.set_system_prompt(reading.system_prompt());
-        let grants = || -> Result<GrantFile, Problem> { Ok(GrantFile::new(&folders)) };
+        let grants =
+            || -> Result<GrantFile, Problem> { Ok(GrantFile::of_user(&folders, &spec.account.user)) };
         Ok(Self {
             session: spec.session.clone(),
-            models,
+            models: models.limited(spec.account.budget(settings, spec.store.as_ref())?),
             tracker: tracker(settings, &workspace, spec, &extensions)?,
             extensions,
             context,
@@ -185,6 +192,8 @@ impl LocalEnv {
                 // The asker is known once the session is.
                 approver: Arc::new(NobodyNow(grants()?)),
                 grants: spec.interactive.then(grants).transpose()?,
+                user: spec.account.user.clone(),
+                audited: spec.account.audited(settings, spec.store.as_ref(), &spec.session),
             },
             catalog,
             incomplete: Arc::new(OpenWork {
@@ -224,7 +233,11 @@ impl LocalEnv {
     /// Connects the person who answers permission requests.
     fn ask(&mut self, asker: Arc<dyn Asker>) {
         if let Some(grants) = self.approvals.grants.take() {
-            self.approvals.approver = Arc::new(Granting::new(asker, Box::new(grants)));
+            let approver: Arc<dyn Approver> = Arc::new(Granting::new(asker, Box::new(grants)));
+            self.approvals.approver = match &self.approvals.audited {
+                Some(session) => Arc::new(AuditedApprover::new(approver, session.clone())),
+                None => approver,
+            };
         }
     }
 
@@ -263,12 +276,11 @@ impl LocalEnv {
 
     /// Returns the model. The sandbox is prepared while it answers, if there are commands to run.
     fn provider(&self, provider: &Arc<dyn Provider>) -> Arc<dyn Provider> {
-        if self.role.is_agent() && self.catalog.tools().get(BASH).is_none() {
-            return Arc::clone(provider);
-        }
+        let has_commands = !self.role.is_agent() || self.catalog.tools().get(BASH).is_some();
         Arc::new(SandboxAhead {
             provider: Arc::clone(provider),
-            sandbox: self.catalog.sandbox(),
+            sandbox: has_commands.then(|| self.catalog.sandbox()),
+            work: self.extensions.offer().ahead,
         })
     }
 
@@ -303,6 +315,13 @@ impl LocalEnv {
         // After the checkpoints, so that these cover the effects of the extensions' hooks.
         hooks.extend(&self.extensions.offer().hooks);
         hooks.push_shared(self.reading.instructions.hook());
+        if let Some(budget) = self.models.budget() {
+            hooks.push(BudgetHook(budget.clone()));
+        }
+        // The last one: its row is written directly before the call.
+        if let Some(session) = &self.approvals.audited {
+            hooks.push(AuditHook(session.clone()));
+        }
         let calls = self.turn_calls();
         self.share_calls(&calls, &hooks);
         TurnTools {
@@ -408,12 +427,13 @@ impl SessionEnv for LocalEnv {
             mut notices,
         } = self.turn_tools(turn).await;
         notices.extend(active.take_notices());
+        let provider = self.models.gated(&active.provider);
         let settings = self.reading.settings.now();
         let max_output = settings.agent.max_output_tokens;
-        if let Some(compressor) = self.compressor(&settings, &active.provider).await {
+        if let Some(compressor) = self.compressor(&settings, &provider).await {
             hooks.push(compressor);
         }
-        hooks.extend(&self.context.hooks(&active.provider));
+        hooks.extend(&self.context.hooks(&provider));
         hooks.push_shared(Arc::clone(&self.incomplete) as _);
         if let Some(recorder) = &self.watch.recorder {
             recorder.frame(&self.session, &offer.prefix, max_output);
@@ -434,7 +454,7 @@ impl SessionEnv for LocalEnv {
                 hooks,
                 ..Config::default()
             },
-            provider: self.provider(&active.provider),
+            provider: self.provider(&provider),
             compactor: self.context.compactor(),
             approver: Arc::clone(&self.approvals.approver),
             outputs: self.outputs(),
@@ -490,7 +510,8 @@ impl Permissions for LocalEnv {
     }
 
     fn granted(&self) -> Granted {
-        let read = environment::folders().and_then(|folders| GrantFile::new(&folders).read());
+        let user = &self.approvals.user;
+        let read = environment::folders().and_then(|folders| GrantFile::of_user(&folders, user).read());
         let (lasting, always) = match read {
             Ok(grants) => {
                 let lines = grants.iter().map(grant_line).collect();
@@ -556,6 +577,10 @@ impl EnvFacts for LocalEnv {
     }
 
     fn jobs(&self) -> Option<Arc<dyn ScheduledJobs>> {
+        // The jobs of this machine are the local user's.
+        if !self.approvals.user.is_local() {
+            return None;
+        }
         let store = self.context.store()?;
         Some(Arc::new(UserJobs { store }))
     }

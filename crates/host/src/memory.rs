@@ -159,7 +159,7 @@ impl MemoryExtension {
         }
         let access = MemoryAccess {
             memory: spec.memory.open(memory, store),
-            project: project(&spec.cwd),
+            project: spec.account.user.scoped(&project(&spec.cwd)),
             session: spec.session.clone(),
         };
         let shared = Shared {

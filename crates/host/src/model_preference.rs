@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use windlass_core::clock::Clock;
-use windlass_core::log::Preferences;
+use windlass_core::log::{Preferences, UserName};
 
 use windlass_config::settings::Settings;
 
@@ -60,6 +60,15 @@ impl ModelPreference {
             },
             is_told: ["provider", "model"].iter().any(|key| settings.is_told(key)),
         })
+    }
+
+    /// DIST-7: returns the preference of a user.
+    #[must_use]
+    pub fn of_user(&self, user: &UserName) -> Self {
+        Self {
+            scope: user.scoped(&self.scope),
+            ..self.clone()
+        }
     }
 
     /// Returns the last choice, if it is still valid.

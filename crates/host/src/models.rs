@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use windlass_api::{FailureKind, Offer};
 use windlass_core::clock::Clock;
-use windlass_core::log::SharedRecorder;
+use windlass_core::log::{SharedRecorder, UserName};
 use windlass_core::model::Price;
 use windlass_core::provider::{Provider, ProviderErrorKind};
 use windlass_providers::Effort;
@@ -22,6 +22,7 @@ use crate::fallback::Fallback;
 use crate::model_preference::{ModelPreference, Named};
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
+use windlass_users::{BudgetGate, DailyBudget};
 
 /// The models of a run. Clones share the selection.
 #[derive(Clone)]
@@ -31,6 +32,8 @@ pub struct Models {
     remembered: Option<ModelPreference>,
     /// Records the wire traffic.
     recorder: Option<SharedRecorder>,
+    /// DIST-7: limits of the user's day.
+    budget: Option<DailyBudget>,
     clock: Arc<dyn Clock>,
 }
 
@@ -69,6 +72,7 @@ impl Models {
             now: Arc::default(),
             remembered,
             recorder: None,
+            budget: None,
             clock: windlass_config::environment::clock(),
         }
     }
@@ -90,6 +94,25 @@ impl Models {
         Self { recorder, ..self }
     }
 
+    /// DIST-7: returns the same models and selection under the limits of a user.
+    #[must_use]
+    pub fn limited(self, budget: Option<DailyBudget>) -> Self {
+        Self { budget, ..self }
+    }
+
+    /// Puts the limits of the user in front of a provider.
+    pub fn gated(&self, provider: &Arc<dyn Provider>) -> Arc<dyn Provider> {
+        match &self.budget {
+            Some(budget) => Arc::new(BudgetGate::new(Arc::clone(provider), budget.clone())),
+            None => Arc::clone(provider),
+        }
+    }
+
+    /// Returns the limits of the user's day.
+    pub fn budget(&self) -> Option<&DailyBudget> {
+        self.budget.as_ref()
+    }
+
     /// Uses a provider that is already connected.
     pub fn with(settings: &Arc<Settings>, connection: Connection) -> Self {
         let models = Self::new(settings, None);
@@ -106,6 +129,21 @@ impl Models {
             now: Arc::new(Mutex::new(selection)),
             ..self.clone()
         }
+    }
+
+    /// DIST-7: returns the models of another session. A named user starts with the selection of their own last session.
+    pub async fn of_user(&self, user: &UserName) -> Self {
+        if user.is_local() {
+            return self.of_session();
+        }
+        let remembered = self.remembered.as_ref();
+        let own = Self {
+            now: Arc::default(),
+            remembered: remembered.map(|remembered| remembered.of_user(user)),
+            ..self.clone()
+        };
+        own.restore().await;
+        own
     }
 
     /// SUB-1: returns the same models with another selection, written `model` or `provider/model`.
@@ -325,7 +363,7 @@ impl Models {
             model,
         });
         let connection = connect(&settings, &Process, self.recorder.as_ref()).await.ok()?;
-        Some(Arc::clone(&connection.provider))
+        Some(self.gated(&connection.provider))
     }
 
     /// Returns the model that writes titles, if there is one.
@@ -561,7 +599,7 @@ impl Titles for TitleModel {
         if connection.is_none() {
             *connection = self.connect().await;
         }
-        connection.as_ref().map(|made| Arc::clone(&made.provider))
+        connection.as_ref().map(|made| self.models.gated(&made.provider))
     }
 }
 

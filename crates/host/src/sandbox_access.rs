@@ -12,8 +12,10 @@ use windlass_sandbox::{
 
 use windlass_config::environment;
 use windlass_config::folders::Folders;
-use windlass_config::settings::{NetworkAccess, SecuritySettings};
+use windlass_config::settings::{NetworkAccess, SecuritySettings, Settings};
 use windlass_config::{Problem, ProblemKind};
+
+use crate::run_here::run_here;
 
 /// Maximum number of entries of one of our folders that are looked at.
 const MAX_OWN: usize = 1_000;
@@ -35,9 +37,20 @@ pub struct SandboxAccess {
     denied_hosts: Vec<String>,
     asked_hosts: Vec<String>,
     limits: ResourceLimits,
+    /// Files that Windlass itself runs with other rights than a command has.
+    run_here: Vec<PathBuf>,
 }
 
 impl SandboxAccess {
+    /// Reads the settings for a session in `cwd`, for commands and tools that write. Also protects the project's files
+    /// that Windlass itself runs.
+    pub fn of(settings: &Settings, cwd: &Path) -> Result<Self, Problem> {
+        Ok(Self {
+            run_here: run_here(settings, cwd),
+            ..Self::new(&settings.security, cwd)?
+        })
+    }
+
     /// Reads the settings for a session in `cwd`.
     pub fn new(security: &SecuritySettings, cwd: &Path) -> Result<Self, Problem> {
         let home = environment::var("HOME").map(PathBuf::from);
@@ -49,9 +62,10 @@ impl SandboxAccess {
         let mut allowed = Vec::new();
         for text in named {
             let path = place(text);
-            match path.is_dir() {
-                true => allowed.push(path),
-                false => {
+            match path.canonicalize() {
+                // The protected paths inside are compared with the real one.
+                Ok(real) if real.is_dir() => allowed.push(real),
+                Ok(_) | Err(_) => {
                     let why = format!(
                         "security.allowed_paths: {}: there is no such folder",
                         path.display()
@@ -78,8 +92,9 @@ impl SandboxAccess {
             .any(|allowed| Path::new("/tmp").starts_with(allowed));
         let temp = (!is_shared && security.allowed_paths.iter().any(|text| is_temp(&text)))
             .then(|| folders.cache.join("tmp"));
-        let given = security.config_file.iter().cloned();
-        let own = own_files(&folders, given).into_iter();
+        let own = own_links(&folders)
+            .into_iter()
+            .chain(security.config_file.clone());
         denied.extend(own.filter_map(|file| file.canonicalize().ok()));
         for own in [folders.config, folders.data, folders.state] {
             // The sandbox would occupy its path until we exit, and we could not create it ourselves
@@ -99,6 +114,7 @@ impl SandboxAccess {
             denied_hosts: domains(&security.deny),
             asked_hosts: domains(&security.ask),
             limits: security.limits.or_default(),
+            run_here: Vec::new(),
         })
     }
 
@@ -109,7 +125,7 @@ impl SandboxAccess {
 
     /// Returns the workspace of the file tools, with a new private folder for temporary files.
     pub fn workspace(&self) -> Result<Workspace, Problem> {
-        let workspace = Workspace::new(&self.cwd, self.home.as_deref());
+        let workspace = Workspace::new(&self.cwd, self.home.as_deref()).protecting(&self.run_here);
         let limited = match &self.temp {
             None => workspace.limited(&self.allowed, &self.denied),
             Some(parent) => {
@@ -163,7 +179,10 @@ impl SandboxAccess {
     /// may.
     pub fn policy(&self, workspace: &Workspace) -> SandboxPolicy {
         let protected = ProtectedPaths::new(&self.cwd, self.home.as_deref());
+        let protected = protected.with_run_here(self.run_here.iter().cloned());
         let mut read_only = protected.in_workspace();
+        let others = self.allowed.iter().filter(|folder| **folder != self.cwd);
+        read_only.extend(others.flat_map(|folder| protected.in_folder(folder)));
         read_only.extend(protected.of_user());
         SandboxPolicy {
             read: vec!["/".into()],
@@ -228,9 +247,9 @@ fn below_variable<'a>(text: &'a str, variable: &str) -> Option<&'a str> {
     (rest.is_empty() || rest.starts_with('/')).then(|| rest.trim_start_matches('/'))
 }
 
-/// Returns our own files that are read or written by name. Each may be a link to a place outside our folders, whose
-/// target needs the same protection.
-fn own_files(folders: &Folders, given: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
+/// Returns those of our own files, read or written by name, that are links: the target may be outside our folders and
+/// needs the same protection.
+fn own_links(folders: &Folders) -> Vec<PathBuf> {
     let fixed = [
         folders.user_file(),
         folders.user_tools(),
@@ -244,14 +263,9 @@ fn own_files(folders: &Folders, given: impl Iterator<Item = PathBuf>) -> Vec<Pat
     // Instructions and commands of the user, which may be links one by one.
     for folder in [&folders.config, &folders.user_commands()] {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        files.extend(
-            entries
-                .take(MAX_OWN)
-                .map(|entry| entry.path())
-                .filter(|path| path.is_symlink()),
-        );
+        files.extend(entries.take(MAX_OWN).map(|entry| entry.path()));
     }
-    files.extend(given);
+    files.retain(|path| path.is_symlink());
     files
 }
 

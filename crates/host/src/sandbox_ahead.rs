@@ -1,4 +1,4 @@
-//! Builds the sandbox of a session while the model replies.
+//! Prepares a session while the model replies: its sandbox, and what its extensions ask for.
 
 use std::sync::Arc;
 
@@ -15,7 +15,10 @@ use windlass_sandbox::CommandSandbox;
 /// request, and the first command comes later.
 pub(crate) struct SandboxAhead {
     pub(crate) provider: Arc<dyn Provider>,
-    pub(crate) sandbox: Arc<CommandSandbox>,
+    /// `None` if there are no commands to run.
+    pub(crate) sandbox: Option<Arc<CommandSandbox>>,
+    /// Further work.
+    pub(crate) work: Vec<Arc<dyn Fn() + Send + Sync>>,
 }
 
 #[async_trait]
@@ -29,11 +32,13 @@ impl Provider for SandboxAhead {
     }
 
     fn stream(&self, request: Request) -> BoxStream<'static, ProviderEvent> {
-        let mut waiting = Some(Arc::clone(&self.sandbox));
+        let mut sandbox = self.sandbox.clone();
+        let mut work = self.work.clone();
         let events = self.provider.stream(request).inspect(move |_| {
-            if let Some(sandbox) = waiting.take() {
+            if let Some(sandbox) = sandbox.take() {
                 CommandSandbox::prepare(&sandbox);
             }
+            work.drain(..).for_each(|begin| begin());
         });
         events.boxed()
     }

@@ -1,14 +1,12 @@
 //! CFG-2: rereads the settings of a session between turns when one of their files changed.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use windlass_config::Problem;
 use windlass_config::environment::{self, Given};
 use windlass_config::folders::Folders;
-use windlass_config::settings::{Settings, changes};
+use windlass_config::settings::{FileStamp, Settings, changes, stamps};
 
 /// Settings that are used only when a session starts: tools, sandbox, connections.
 const LATER: [&str; 14] = [
@@ -33,25 +31,22 @@ pub struct SettingsReload {
     given: Given,
     folders: Folders,
     cwd: PathBuf,
-    /// The files as they were when they were last reread; empty before the first time.
-    stamps: Vec<Stamp>,
+    /// The files as they were before they were last read.
+    stamps: Vec<FileStamp>,
     now: Arc<Settings>,
     /// True if the files are never reread.
     is_fixed: bool,
 }
 
-/// A file and the fingerprint of its state; `None` if it does not exist.
-type Stamp = (PathBuf, Option<(u64, i64, i64, u64)>);
-
 impl SettingsReload {
-    /// The settings as they were read when the run began. The files may have changed since then, so the first
-    /// refresh always rereads them.
+    /// The settings as they were read when the run began. If the files have changed since then, the first refresh
+    /// rereads them.
     pub fn new(given: Given, folders: Folders, cwd: &Path, now: Arc<Settings>) -> Self {
         Self {
             given,
             folders,
             cwd: cwd.to_owned(),
-            stamps: Vec::new(),
+            stamps: now.origins.files.clone(),
             now,
             is_fixed: false,
         }
@@ -114,22 +109,10 @@ impl SettingsReload {
         (Some(Arc::clone(&self.now)), notices)
     }
 
-    fn look(&self) -> Vec<Stamp> {
-        let user = self.given.config.clone();
-        let mut files = vec![
-            user.unwrap_or_else(|| self.folders.user_file()),
-            self.folders.trust_file(),
-        ];
-        files.extend(
-            self.folders
-                .project(&self.cwd)
-                .map(|project| project.config_file()),
-        );
-        let stamp = |path: PathBuf| {
-            let data = fs::metadata(&path).ok();
-            let data = data.map(|data| (data.size(), data.mtime(), data.mtime_nsec(), data.ino()));
-            (path, data)
-        };
-        files.into_iter().map(stamp).collect()
+    fn look(&self) -> Vec<FileStamp> {
+        let given = self.given.config.clone();
+        let user_file = given.unwrap_or_else(|| self.folders.user_file());
+        let project = self.folders.project(&self.cwd);
+        stamps(&self.folders, &user_file, project.as_ref())
     }
 }

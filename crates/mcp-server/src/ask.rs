@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 use windlass_api::{Answer, CallId, UserReply, Waiting};
+use windlass_core::text::with_signs;
 
 /// Reason that the model reads if nobody could be asked.
 pub(crate) const NOBODY: &str =
@@ -164,14 +165,7 @@ fn form(message: &str, fields: &Value, required: &[&str]) -> Value {
 
 /// Returns a text without escape sequences, which a client may show in a terminal.
 pub(crate) fn visible(text: &str) -> String {
-    let keep = |letter: char| {
-        if letter.is_control() && !matches!(letter, '\n' | '\t') {
-            '\u{fffd}'
-        } else {
-            letter
-        }
-    };
-    text.chars().map(keep).collect()
+    with_signs(text)
 }
 
 #[cfg(test)]

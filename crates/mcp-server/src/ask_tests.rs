@@ -68,7 +68,7 @@ fn the_form_shows_the_call() {
     let params = permission(true).params();
     let message = params["message"].as_str().unwrap();
     assert!(
-        message.contains("rm \u{fffd}[2Kx") && message.contains("It needs approval: it writes."),
+        message.contains("rm \u{241b}[2Kx") && message.contains("It needs approval: it writes."),
         "{message}"
     );
     let decision = &params["requestedSchema"]["properties"]["decision"];

@@ -1,8 +1,9 @@
 //! Streamable HTTP at `/mcp`. A message is the body of a POST; the answer is JSON, or a stream of events if something
 //! is sent before it. Behind [`Guarded`], which checks the token and where the request comes from.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use axum::Router;
@@ -18,9 +19,10 @@ use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
-use windlass_api::Backend;
+use windlass_api::{Backend, UserName};
+use windlass_core::log::Store;
 use windlass_jsonrpc::{Incoming, OpenRequests, Outbox, RpcError};
-use windlass_server::{Guarded, TokenHolder};
+use windlass_server::{Guarded, TokenHolder, UserBackend};
 
 use crate::McpHost;
 use crate::desk::Desk;
@@ -40,7 +42,12 @@ const SESSION: &str = "mcp-session-id";
 const VERSION: &str = "mcp-protocol-version";
 
 struct Http {
-    desk: Arc<Desk>,
+    backend: Arc<dyn Backend>,
+    store: Arc<dyn Store>,
+    host: Arc<dyn McpHost>,
+    stop: CancellationToken,
+    /// The desk of each user's clients.
+    desks: Mutex<HashMap<UserName, Arc<Desk>>>,
     clients: HttpClients,
 }
 
@@ -52,16 +59,23 @@ pub async fn serve_http(
     stop: CancellationToken,
 ) {
     let http = Http {
-        desk: Arc::new(Desk::new(backend, host, stop.child_token())),
+        backend,
+        store: server.store(),
+        host,
+        stop: stop.child_token(),
+        desks: Mutex::default(),
         clients: HttpClients::default(),
     };
-    let desk = Arc::clone(&http.desk);
+    let http = Arc::new(http);
     let routes = Router::new()
         .route("/mcp", post(message).delete(end))
         .layer(DefaultBodyLimit::max(MAX_BODY))
-        .with_state(Arc::new(http));
+        .with_state(Arc::clone(&http));
     server.run(routes, stop).await;
-    desk.end().await;
+    let desks: Vec<Arc<Desk>> = http.desks().drain().map(|(_, desk)| desk).collect();
+    for desk in desks {
+        desk.end().await;
+    }
 }
 
 type Shared = State<Arc<Http>>;
@@ -132,6 +146,22 @@ struct Called {
 }
 
 impl Http {
+    fn desks(&self) -> MutexGuard<'_, HashMap<UserName, Arc<Desk>>> {
+        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// DIST-7: returns the desk of a user's clients, which reaches only sessions of that user.
+    fn desk(&self, user: &UserName) -> Arc<Desk> {
+        let mut desks = self.desks();
+        let desk = desks.entry(user.clone()).or_insert_with(|| {
+            let (backend, store) = (Arc::clone(&self.backend), Arc::clone(&self.store));
+            let own = UserBackend::new(backend, store, user.clone());
+            let (host, stop) = (Arc::clone(&self.host), self.stop.clone());
+            Arc::new(Desk::new(Arc::new(own), host, stop))
+        });
+        Arc::clone(desk)
+    }
+
     /// Finds the session that a request names. `None` if it names none.
     fn client(&self, headers: &HeaderMap, holder: &TokenHolder) -> Option<Result<HttpClient, Response>> {
         let id = headers.get(SESSION)?.to_str().unwrap_or_default();
@@ -152,13 +182,13 @@ impl Http {
             Some(Ok(client)) if is_legacy => {
                 let can_ask = client.handshake.can_ask && holder.can_approve;
                 let open = (client.asked.clone(), Some(client));
-                self.run(called, false, can_ask, open).await
+                self.run((holder, called), false, can_ask, open).await
             }
             _ if is_legacy && named_version(&called.params).is_none() => self.shake_hands(holder, called),
             _ => match stateless_request(headers, version, &called) {
                 Ok(can_ask) => {
                     let can_ask = can_ask && holder.can_approve;
-                    self.run(called, true, can_ask, (OpenRequests::default(), None))
+                    self.run((holder, called), true, can_ask, (OpenRequests::default(), None))
                         .await
                 }
                 Err(error) => failed(status(&error), called.id, &error),
@@ -192,7 +222,7 @@ impl Http {
     /// Runs a request. The answer is JSON if it comes first, and else a stream.
     async fn run(
         &self,
-        called: Called,
+        (holder, called): (&TokenHolder, Called),
         is_modern: bool,
         can_ask: bool,
         (asked, client): (OpenRequests, Option<HttpClient>),
@@ -206,9 +236,10 @@ impl Http {
             can_ask,
             cancel: cancel.clone(),
         };
-        let desk = Arc::clone(&self.desk);
+        let desk = self.desk(&holder.user);
+        let background = desk.turns.background.clone();
         let open = client.map(|client| client.open.add(&called.id, cancel.clone()));
-        self.desk.turns.background.spawn(async move {
+        background.spawn(async move {
             let result = desk.answer(&request, &called.method, &called.params).await;
             drop(open);
             let _ = lines.send(envelope(&request.id, &result)).await;

@@ -28,6 +28,7 @@ pub(crate) async fn list(backend: &dyn Backend, params: &Value) -> Result<Value,
     };
     let find = Find {
         limit: skip + PAGE + 1,
+        user: Some(windlass_api::UserName::default()),
         ..Find::default()
     };
     let found = backend.sessions(&find).await.map_err(failed)?;
@@ -80,6 +81,7 @@ pub(crate) async fn read(backend: &dyn Backend, params: &Value, is_modern: bool)
     let (kind, text) = if uri == SESSIONS {
         let find = Find {
             limit: PAGE,
+            user: Some(windlass_api::UserName::default()),
             ..Find::default()
         };
         let found = backend.sessions(&find).await.map_err(failed)?;

@@ -387,6 +387,7 @@ impl Desk {
         let find = Find {
             words: given.query.unwrap_or_default(),
             place: given.folder,
+            user: Some(windlass_api::UserName::default()),
             limit,
         };
         let found = self.turns.backend.sessions(&find).await?;

@@ -2,7 +2,7 @@
 
 #![allow(
     deprecated,
-    reason = "roots and log messages are for servers of earlier revisions"
+    reason = "roots, completions and log messages are for servers of earlier revisions"
 )]
 
 use std::collections::VecDeque;
@@ -11,9 +11,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-    FormElicitationCapability, Implementation, ListRootsResult, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ProtocolVersion, Root, UrlElicitationCapability,
+    ClientCapabilities, ClientConfig, CreateMessageRequestParams, CreateMessageResult, ElicitRequestParams,
+    ElicitResult, ElicitationCapability, FormElicitationCapability, Implementation, ListRootsResult,
+    LoggingMessageNotificationParam, ProgressNotificationParam, ProtocolVersion, Root, SamplingCapability,
+    UrlElicitationCapability,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt, NotificationContext, RequestContext,
@@ -22,10 +23,11 @@ use rmcp::service::{
 use rmcp::{ClientHandler, ErrorData, RoleClient};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio_util::sync::{CancellationToken, DropGuard};
-use windlass_core::tool::{Person, Progress};
+use windlass_core::id::SessionId;
+use windlass_core::tool::{CallModel, Person, Progress};
 use windlass_sandbox::process::{Duplex, Tree};
 
-use crate::config::{EraChoice, McpError, McpServerConfig, McpTransport, StdioServer};
+use crate::config::{EraChoice, McpError, McpServerConfig, McpTransport, SamplingLimits, StdioServer};
 use crate::content;
 use crate::meter::Meter;
 use crate::set::Environment;
@@ -42,7 +44,7 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 /// State that the connection shares with the server's other parts.
 #[derive(Default)]
 pub(crate) struct Hub {
-    calls: Mutex<Vec<(u64, Progress, Person)>>,
+    calls: Mutex<Vec<(u64, CallLink)>>,
     next: AtomicU64,
     log: Mutex<VecDeque<String>>,
     /// True once the server said that its lists changed.
@@ -51,9 +53,9 @@ pub(crate) struct Hub {
 
 impl Hub {
     /// Registers a running call, which receives progress and answers questions until the guard is dropped.
-    pub(crate) fn begin(self: &Arc<Self>, progress: Progress, person: Person) -> ActiveCall {
+    pub(crate) fn begin(self: &Arc<Self>, link: CallLink) -> ActiveCall {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
-        lock(&self.calls).push((id, progress, person));
+        lock(&self.calls).push((id, link));
         ActiveCall {
             hub: Arc::clone(self),
             id,
@@ -72,10 +74,20 @@ impl Hub {
         lock(&self.log).iter().cloned().collect()
     }
 
-    /// Returns the person of the latest call.
-    fn person(&self) -> Option<Person> {
-        lock(&self.calls).last().map(|(_, _, person)| person.clone())
+    /// Returns the connections of the latest call.
+    fn link(&self) -> Option<CallLink> {
+        lock(&self.calls).last().map(|(_, link)| link.clone())
     }
+}
+
+/// Connections of a running call, for what its server asks meanwhile.
+#[derive(Clone)]
+pub(crate) struct CallLink {
+    pub(crate) progress: Progress,
+    pub(crate) person: Person,
+    pub(crate) model: CallModel,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) cancel: CancellationToken,
 }
 
 /// A running call.
@@ -86,7 +98,7 @@ pub(crate) struct ActiveCall {
 
 impl Drop for ActiveCall {
     fn drop(&mut self) {
-        lock(&self.hub.calls).retain(|(id, ..)| *id != self.id);
+        lock(&self.hub.calls).retain(|(id, _)| *id != self.id);
     }
 }
 
@@ -100,6 +112,8 @@ pub(crate) struct Handler {
     hub: Arc<Hub>,
     /// Address of the workspace, if the server may know it.
     root: Option<String>,
+    /// Limits of its requests to the model, if it may send any.
+    sampling: Option<SamplingLimits>,
 }
 
 impl ClientHandler for Handler {
@@ -113,6 +127,9 @@ impl ClientHandler for Handler {
         if self.root.is_some() {
             capabilities.roots = Some(Default::default());
         }
+        if self.sampling.is_some() {
+            capabilities.sampling = Some(SamplingCapability::default());
+        }
         let client = Implementation::new("windlass", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(capabilities, client).with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }
@@ -122,12 +139,27 @@ impl ClientHandler for Handler {
         Ok(ListRootsResult::new(roots))
     }
 
+    async fn create_message(
+        &self,
+        request: CreateMessageRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<CreateMessageResult, ErrorData> {
+        let asked = crate::sampling::sample(&self.server, self.sampling, request, self.hub.link()).await;
+        match &asked {
+            Ok(answered) => self.hub.note(&format!("asked the model {}", answered.model)),
+            Err(error) => self
+                .hub
+                .note(&format!("asked the model, and got none: {}", error.message)),
+        }
+        asked
+    }
+
     async fn create_elicitation(
         &self,
         request: ElicitRequestParams,
         _: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let person = self.hub.person();
+        let person = self.hub.link().map(|link| link.person);
         self.hub.note("asked for input");
         Ok(crate::elicit::elicit(&self.server, request, person).await)
     }
@@ -136,8 +168,8 @@ impl ClientHandler for Handler {
         let message = content::line(params.message.as_deref().unwrap_or_default(), LOG_LINE);
         let total = params.total.map(|total| format!("/{total}")).unwrap_or_default();
         let text = format!("{}{total} {message}\n", params.progress);
-        if let Some((_, progress, _)) = lock(&self.hub.calls).last() {
-            progress.send(&text);
+        if let Some((_, link)) = lock(&self.hub.calls).last() {
+            link.progress.send(&text);
         }
     }
 
@@ -278,6 +310,7 @@ fn handler(config: &McpServerConfig, hub: &Arc<Hub>, around: &Environment) -> Ha
         server: config.name.clone(),
         hub: Arc::clone(hub),
         root: config.roots.then(|| format!("file://{}", around.cwd.display())),
+        sampling: config.sampling,
     }
 }
 

@@ -11,6 +11,10 @@ use windlass_sandbox::process::{Duplex, Tree};
 const STARTUP: u64 = 60;
 /// Default time for a call, in seconds.
 const CALL: u64 = 300;
+/// Default number of requests to the model that a server may send in a turn.
+const SAMPLING_REQUESTS: usize = 5;
+/// Default number of tokens of a reply for a server.
+const SAMPLING_TOKENS: u64 = 4_096;
 
 /// A server as it is configured.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,6 +35,8 @@ pub struct McpServerConfig {
     pub era: EraChoice,
     /// True if the server may ask for the folder of the workspace.
     pub roots: bool,
+    /// Limits of the server's requests to the model; `None` if it may not send any.
+    pub sampling: Option<SamplingLimits>,
 }
 
 impl McpServerConfig {
@@ -45,6 +51,7 @@ impl McpServerConfig {
             tools: ToolFilter::default(),
             era: EraChoice::Auto,
             roots: false,
+            sampling: None,
         }
     }
 
@@ -158,6 +165,24 @@ impl Default for ServerLimits {
         Self {
             startup: Duration::from_secs(STARTUP),
             call: Duration::from_secs(CALL),
+        }
+    }
+}
+
+/// Limits of a server's requests to the session's model. Each request also asks the user.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SamplingLimits {
+    /// Requests in a turn.
+    pub requests: usize,
+    /// Tokens of a reply.
+    pub tokens: u64,
+}
+
+impl Default for SamplingLimits {
+    fn default() -> Self {
+        Self {
+            requests: SAMPLING_REQUESTS,
+            tokens: SAMPLING_TOKENS,
         }
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::config::{EraChoice, HttpEndpoint, McpServerConfig, McpTransport, StdioServer, ToolFilter};
+use crate::config::{
+    EraChoice, HttpEndpoint, McpServerConfig, McpTransport, SamplingLimits, StdioServer, ToolFilter,
+};
 
 /// Servers that one file may have.
 const MAX_SERVERS: usize = 200;
@@ -32,6 +34,9 @@ const KEYS: &[&str] = &[
     "disabled_tools",
     "era",
     "roots",
+    "sampling",
+    "sampling_requests",
+    "sampling_tokens",
 ];
 
 /// Reads the servers of a file. `expand` returns the value of a variable in `${NAME}`. A mistake is described with
@@ -159,6 +164,16 @@ impl Reader<'_> {
             without: self.list("disabled_tools")?,
         };
         config.roots = self.switch("roots")?.unwrap_or(false);
+        let requests = self.count("sampling_requests", 1_000)?;
+        let tokens = self.count("sampling_tokens", 1_000_000)?;
+        if self.switch("sampling")?.unwrap_or(false) {
+            let mut limits = SamplingLimits::default();
+            if let Some(requests) = requests {
+                limits.requests = usize::try_from(requests).unwrap_or(usize::MAX);
+            }
+            limits.tokens = tokens.unwrap_or(limits.tokens);
+            config.sampling = Some(limits);
+        }
         config.era = match self.text("era")?.as_deref() {
             None | Some("auto") => EraChoice::Auto,
             Some("modern") => EraChoice::Modern,
@@ -238,6 +253,17 @@ impl Reader<'_> {
                 seconds
                     .map(|seconds| Some(Duration::from_secs_f64(seconds)))
                     .ok_or_else(wrong)
+            }
+        }
+    }
+
+    fn count(&self, key: &str, max: u64) -> Result<Option<u64>, String> {
+        match self.entry.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => {
+                let count = value.as_u64().filter(|count| (1..=max).contains(count));
+                let wrong = || (self.at)(key, &format!("expected a whole number from 1 to {max}"));
+                count.map(Some).ok_or_else(wrong)
             }
         }
     }
@@ -371,6 +397,10 @@ mod tests {
             (
                 "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"sandbox\": 3}}}",
                 "expected \"on\" or \"off\"",
+            ),
+            (
+                "{\"mcpServers\": {\"a\": {\"command\": \"x\", \"sampling\": true, \"sampling_requests\": 0}}}",
+                "mcpServers.a.sampling_requests: expected a whole number from 1 to 1000",
             ),
         ] {
             let error = read(text).expect_err(text);

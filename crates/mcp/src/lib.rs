@@ -21,6 +21,7 @@ mod http;
 mod meter;
 mod naming;
 pub mod oauth;
+mod sampling;
 mod schema;
 mod search;
 mod server;
@@ -29,8 +30,8 @@ mod sse;
 mod tool;
 
 pub use self::config::{
-    EraChoice, HttpEndpoint, Launcher, McpError, McpServerConfig, McpTransport, ProcessAccess, ServerLimits,
-    ServerOrigin, StdioServer, ToolFilter,
+    EraChoice, HttpEndpoint, Launcher, McpError, McpServerConfig, McpTransport, ProcessAccess,
+    SamplingLimits, ServerLimits, ServerOrigin, StdioServer, ToolFilter,
 };
 pub use self::content::plain as plain_text;
 pub use self::definitions::Definitions;

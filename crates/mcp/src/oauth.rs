@@ -1,19 +1,17 @@
 //! OAuth for servers behind a URL: discovery, registration, PKCE, and tokens in a file that only the user can read.
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
+mod tokens;
+
 use std::time::Duration;
 
-use async_trait::async_trait;
 use rmcp::transport::auth::{
-    AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, CredentialStore,
-    StoredCredentials,
+    AuthError, AuthorizationManager, AuthorizationRequest, AuthorizationSession, StoredCredentials,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+
+pub use self::tokens::TokenFile;
+use self::tokens::TokenPlace;
 
 /// Time for the person to log in.
 const LOGIN_LIMIT: Duration = Duration::from_secs(300);
@@ -22,118 +20,43 @@ const MAX_REQUEST: usize = 16_000;
 /// Requests of a browser before the login is given up.
 const MAX_REQUESTS: usize = 20;
 
-/// The file with the tokens of all servers, by address. Nobody but the user can read it.
-#[derive(Debug, Clone, Default)]
-pub struct TokenFile {
-    path: PathBuf,
-}
-
-impl TokenFile {
-    /// Uses this file, which need not exist.
-    pub fn new(path: PathBuf) -> Self {
-        Self { path }
-    }
-
-    /// Returns true if there is a token for the server at this address.
-    pub fn has(&self, url: &str) -> bool {
-        self.read().contains_key(url)
-    }
-
-    /// Forgets the token of a server. Returns false if there was none.
-    ///
-    /// # Errors
-    /// If the file cannot be written.
-    pub fn forget(&self, url: &str) -> std::io::Result<bool> {
-        let mut all = self.read();
-        let had = all.remove(url).is_some();
-        if had {
-            self.write(&all)?;
-        }
-        Ok(had)
-    }
-
-    /// Returns the scopes that a server was given, and then the wanted ones, each once.
-    fn scopes(&self, url: &str, wanted: &[String]) -> Vec<String> {
-        let mut all = self
-            .read()
-            .remove(url)
-            .map(|stored| stored.granted_scopes)
-            .unwrap_or_default();
-        for scope in wanted {
-            if !all.contains(scope) {
-                all.push(scope.clone());
-            }
-        }
-        all
-    }
-
-    fn read(&self) -> BTreeMap<String, StoredCredentials> {
-        let text = fs::read_to_string(&self.path).ok();
-        text.and_then(|text| serde_json::from_str(&text).ok())
-            .unwrap_or_default()
-    }
-
-    fn write(&self, all: &BTreeMap<String, StoredCredentials>) -> std::io::Result<()> {
-        let folder = self.path.parent().unwrap_or(Path::new("/"));
-        fs::create_dir_all(folder)?;
-        let text = serde_json::to_vec(all)?;
-        let draft = self.path.with_extension(format!("{}.tmp", std::process::id()));
-        let _ = fs::remove_file(&draft);
-        let mut file = fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&draft)?;
-        file.write_all(&text)?;
-        file.sync_all()?;
-        fs::rename(&draft, &self.path)
-    }
-}
-
-/// The credentials of one server in the file.
-struct OfServer {
-    file: TokenFile,
-    url: String,
-}
-
-#[async_trait]
-impl CredentialStore for OfServer {
-    async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
-        Ok(self.file.read().remove(&self.url))
-    }
-
-    async fn save(&self, credentials: StoredCredentials) -> Result<(), AuthError> {
-        let mut all = self.file.read();
-        all.insert(self.url.clone(), credentials);
-        let stored = self.file.write(&all);
-        stored.map_err(|error| AuthError::CredentialStoreError(error.to_string()))
-    }
-
-    async fn clear(&self) -> Result<(), AuthError> {
-        let forgotten = self.file.forget(&self.url);
-        forgotten
-            .map(drop)
-            .map_err(|error| AuthError::CredentialStoreError(error.to_string()))
-    }
-}
-
-/// Returns what adds the token to every request, if there is one.
+/// Returns what adds the token to every request, if the authorization server that the server names now gave one.
 pub(crate) async fn manager(file: &TokenFile, url: &str) -> Option<AuthorizationManager> {
     if !file.has(url) {
         return None;
     }
-    let mut manager = new_manager(file, url).await.ok()?;
+    let mut manager = new_manager(url).await.ok()?;
+    let found = manager.resolve_metadata().await.ok()?;
+    let issuer = found.metadata.issuer.clone().unwrap_or_default();
+    // The server may have moved to another authorization server, which must not see the token of the earlier one.
+    file.find(&issuer, url).ok()??;
+    manager.set_metadata(found.metadata);
+    manager.set_credential_store(place(file, issuer, url));
     manager.initialize_from_store().await.ok()?.then_some(manager)
 }
 
-async fn new_manager(file: &TokenFile, url: &str) -> Result<AuthorizationManager, AuthError> {
+async fn new_manager(url: &str) -> Result<AuthorizationManager, AuthError> {
     // The user's own servers are often on this machine or in a private network.
-    let mut manager = AuthorizationManager::new_allowing_private_addresses(url).await?;
-    manager.set_credential_store(OfServer {
+    AuthorizationManager::new_allowing_private_addresses(url).await
+}
+
+fn place(file: &TokenFile, issuer: String, url: &str) -> TokenPlace {
+    TokenPlace {
         file: file.clone(),
+        issuer,
         url: url.to_owned(),
-    });
-    Ok(manager)
+    }
+}
+
+/// Returns the scopes that a server was given, and then the wanted ones, each once.
+fn scopes(stored: Option<StoredCredentials>, wanted: &[String]) -> Vec<String> {
+    let mut all = stored.map(|stored| stored.granted_scopes).unwrap_or_default();
+    for scope in wanted {
+        if !all.contains(scope) {
+            all.push(scope.clone());
+        }
+    }
+    all
 }
 
 /// A login.
@@ -158,15 +81,24 @@ pub async fn login(file: &TokenFile, login: &ServerLogin<'_>, show: impl FnOnce(
         .map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
     let redirect = format!("http://127.0.0.1:{port}/callback");
-    let mut request = AuthorizationRequest::new(redirect.clone()).with_client_name("Windlass");
+    let mut manager = new_manager(login.url).await.map_err(|error| error.to_string())?;
     let challenge = challenge(login.url).await;
+    let found = manager
+        .resolve_metadata_from_challenge(challenge.as_deref())
+        .await;
+    let found = found.map_err(|error| format!("its authorization server cannot be used: {error}"))?;
+    let issuer = found.metadata.issuer.clone().unwrap_or_default();
+    let stored = file.find(&issuer, login.url).map_err(|error| error.to_string())?;
+    manager.set_metadata(found.metadata);
+    manager.set_credential_store(place(file, issuer, login.url));
+    let mut request = AuthorizationRequest::new(redirect.clone()).with_client_name("Windlass");
     if let Some(challenge) = &challenge {
         request = request.with_challenge(challenge.clone());
     }
     request = match login.scopes.is_empty() {
         true => request.with_initial_scope_selection(),
         // A step up keeps the rights that there are.
-        false => request.with_scopes(file.scopes(login.url, login.scopes)),
+        false => request.with_scopes(scopes(stored, login.scopes)),
     };
     if let Some(id) = login.client_id {
         request = request.with_preregistered_client(id);
@@ -174,14 +106,6 @@ pub async fn login(file: &TokenFile, login: &ServerLogin<'_>, show: impl FnOnce(
     if let Some(secret) = login.client_secret {
         request = request.with_client_secret(secret);
     }
-    let mut manager = new_manager(file, login.url)
-        .await
-        .map_err(|error| error.to_string())?;
-    let found = manager
-        .resolve_metadata_from_challenge(challenge.as_deref())
-        .await;
-    let found = found.map_err(|error| format!("its authorization server cannot be used: {error}"))?;
-    manager.set_metadata(found.metadata);
     let session = AuthorizationSession::new(manager, request)
         .await
         .map_err(|(_, error)| error.to_string())?;

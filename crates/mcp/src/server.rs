@@ -11,9 +11,8 @@ use rmcp::service::ServiceError;
 use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use windlass_core::tool::{Person, Progress};
 
-use crate::client::{Connection, Hub, connect, lock};
+use crate::client::{CallLink, Connection, Hub, connect, lock};
 use crate::config::{McpError, McpServerConfig};
 use crate::content;
 use crate::set::Environment;
@@ -445,12 +444,13 @@ impl McpServer {
         self: &Arc<Self>,
         tool: &str,
         arguments: Map<String, Value>,
-        (progress, person, cancel): (Progress, Person, CancellationToken),
+        link: CallLink,
     ) -> Result<CallToolResult, McpError> {
         let params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
+        let cancel = link.cancel.clone();
         let work = async {
             let connection = self.ready().await?;
-            let _active = self.hub.begin(progress, person);
+            let _active = self.hub.begin(link);
             connection.meter.reset();
             let called = connection.service.call_tool(params).await;
             self.settle(&connection, called).await

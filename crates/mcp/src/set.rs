@@ -96,12 +96,15 @@ impl ServerSet {
     }
 
     /// Returns the tools for a request. If those of the servers take more than `budget` bytes, none of them is
-    /// included, and the model finds them with `tool_search`.
+    /// included, and the model finds them with `tool_search`. Servers that still start are expected to have as many as
+    /// the others, so that tools are not offered in one turn and gone in the next.
     pub fn offer(self: &Arc<Self>, budget: usize) -> Vec<Arc<dyn AnyTool>> {
         let mut offer = self.search_tools();
         let tools = self.tools();
         let weight: usize = tools.iter().map(|tool| tool.weight()).sum();
-        if weight <= budget {
+        let (ready, starting) = self.counts();
+        let expected = weight.saturating_mul(ready + starting) / ready.max(1);
+        if expected <= budget {
             offer.extend(tools.into_iter().map(|tool| tool as Arc<dyn AnyTool>));
         }
         offer

@@ -11,6 +11,7 @@ use windlass_core::tool::{
 };
 use windlass_sandbox::sha256_hex;
 
+use crate::client::CallLink;
 use crate::config::McpError;
 use crate::content;
 use crate::server::McpServer;
@@ -93,8 +94,14 @@ impl McpTool {
         if cx.confirmed {
             server.accept(&self.spec.name, &self.digest);
         }
-        let ways = (cx.progress.clone(), cx.person.clone(), cx.cancel.clone());
-        let called = server.call(&self.remote, arguments, ways).await;
+        let link = CallLink {
+            progress: cx.progress,
+            person: cx.person,
+            model: cx.model,
+            session: cx.execution.session.clone(),
+            cancel: cx.cancel,
+        };
+        let called = server.call(&self.remote, arguments, link).await;
         let about = |error: &McpError| format!("MCP server {}: {error}", self.server_name);
         match called {
             Ok(result) => {

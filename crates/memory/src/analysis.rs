@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use windlass_core::words::{is_stop_word, query_words, stem, words};
+use windlass_core::words::{is_stop_word, query_words, related, stem, words};
 
 use crate::entity::entities;
 
@@ -26,14 +26,18 @@ pub fn index_words(text: &str) -> Vec<(String, u32)> {
     all
 }
 
-/// Returns the stems of a question's words.
-pub(crate) fn stems(question: &str) -> Vec<String> {
-    let mut stems: Vec<String> = Vec::new();
+/// A word of a question with the words that belong to it; every one of them is as good as the others.
+pub(crate) type Term = Vec<String>;
+
+/// Returns the words of a question as stems, each with those that belong to it.
+pub(crate) fn terms(question: &str) -> Vec<Term> {
+    let mut terms: Vec<Term> = Vec::new();
     for word in query_words(question) {
         let stem = stem(&word);
-        if !stems.contains(&stem) {
-            stems.push(stem);
+        if !terms.iter().any(|term| term.contains(&stem)) {
+            let others = related(&stem).iter().map(|word| windlass_core::words::stem(word));
+            terms.push(std::iter::once(stem.clone()).chain(others).collect());
         }
     }
-    stems
+    terms
 }

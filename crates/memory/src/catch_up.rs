@@ -19,6 +19,9 @@ const PAGE: usize = 200;
 /// Number of units whose vectors are made at a time.
 const BATCH: usize = 8;
 
+/// Number of units without a vector that are looked up at a time.
+const FETCHED: usize = 256;
+
 /// Result of reading sessions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CatchUp {
@@ -142,19 +145,24 @@ pub async fn embed_missing(
 ) -> Result<usize, EmbedError> {
     let mut made = 0;
     while made < most {
-        let units = store.without_vector(embedder.model(), scopes, BATCH).await?;
+        let units = store.without_vector(embedder.model(), scopes, FETCHED).await?;
         if units.is_empty() {
             break;
         }
-        let texts: Vec<String> = units.iter().map(|unit| unit.text.clone()).collect();
-        let vectors = embedder.embed(&texts, EmbedPurpose::Unit).await?;
-        let vectors = units
-            .iter()
-            .zip(&vectors)
-            .map(|(unit, vector)| crate::embed::pack(unit.id, vector))
-            .collect();
-        store.keep_vectors(embedder.model(), vectors).await?;
-        made += units.len();
+        for units in units.chunks(BATCH) {
+            let texts: Vec<String> = units.iter().map(|unit| unit.text.clone()).collect();
+            let vectors = embedder.embed(&texts, EmbedPurpose::Unit).await?;
+            let vectors = units
+                .iter()
+                .zip(&vectors)
+                .map(|(unit, vector)| crate::embed::pack(unit.id, vector))
+                .collect();
+            store.keep_vectors(embedder.model(), vectors).await?;
+            made += units.len();
+            if made >= most {
+                break;
+            }
+        }
     }
     Ok(made)
 }

@@ -7,6 +7,8 @@ use windlass_core::log::{MemoryKind, MemoryUnit};
 use windlass_core::message::{Fragment, FragmentSource};
 use windlass_core::text::boundary_before;
 
+use crate::search::is_user_scope;
+
 /// Maximum length of a recalled unit in bytes; `memory_search` shows the rest.
 const LONGEST: usize = 700;
 
@@ -49,10 +51,10 @@ impl Injection {
 /// Writes a unit with its origin.
 pub(crate) fn line(unit: &MemoryUnit) -> String {
     let mut line = format!("\n- [{}", date(unit.time));
-    let _ = match (&unit.session, unit.scope.as_str()) {
+    let _ = match (&unit.session, is_user_scope(&unit.scope)) {
         (Some(session), _) => write!(line, ", session {}", short(session.as_str())),
-        (None, "") => write!(line, ", note for all projects"),
-        (None, _) => write!(line, ", note"),
+        (None, true) => write!(line, ", note for all projects"),
+        (None, false) => write!(line, ", note"),
     };
     let kind = match (unit.kind, unit.confirmed) {
         (MemoryKind::Said, _) => format!(", {}", unit.speaker),

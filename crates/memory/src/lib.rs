@@ -16,6 +16,7 @@ mod embed;
 mod entity;
 mod fragment;
 mod lesson;
+mod period;
 mod rank;
 mod search;
 mod secret;
@@ -31,6 +32,8 @@ pub use self::embed::{
 };
 pub use self::fragment::{Injection, date};
 pub use self::lesson::lesson;
-pub use self::search::{Hit, Memory, MemoryLimits, Scopes, SearchOutcome, VectorCache};
+pub use self::search::{
+    Hit, Memory, MemoryLimits, Scopes, SearchOutcome, VectorCache, is_user_scope, user_scope,
+};
 pub use self::secret::is_secret;
 pub use self::tools::{MemoryAccess, SaveError, memory_tools};

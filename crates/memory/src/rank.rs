@@ -3,7 +3,9 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use windlass_core::log::MemoryPostings;
+use windlass_core::log::{MemoryPostings, WordPostings};
+
+use crate::analysis::Term;
 
 /// Saturation of repeated words, and influence of the length, in BM25.
 const K1: f32 = 1.2;
@@ -24,6 +26,8 @@ pub(crate) struct Weights {
     pub(crate) smooth: f32,
     /// The question names the speaker.
     pub(crate) speaker: f32,
+    /// The question names the time.
+    pub(crate) period: f32,
 }
 
 /// Weights of the parts; `bench/RESULTS.md` has the evidence they find on a public benchmark.
@@ -34,6 +38,7 @@ pub(crate) const WEIGHTS: Weights = Weights {
     vector: 0.3,
     smooth: 0.4,
     speaker: 0.2,
+    period: 0.4,
 };
 
 /// A map from units, with a hash that costs one multiplication.
@@ -70,24 +75,46 @@ pub(crate) struct Lexical {
     pub(crate) found: f32,
 }
 
+/// Unit, number of occurrences, and number of words of the unit.
+type Place = (u64, u32, u32);
+
 /// Number of units on each side that belong to the passage around a unit.
 const PASSAGE: u64 = 8;
 
-/// Scores of all units with a word of the question.
+/// Scores of all units with a word of the question or beside one.
 #[derive(Default)]
 pub(crate) struct Scored {
-    pub(crate) units: UnitMap<Lexical>,
-    /// Weight of each word, and the units that have it, in order.
-    words: Vec<(f32, Vec<u64>)>,
+    /// Sorted by unit.
+    units: Vec<(u64, Lexical)>,
+    /// Largest value of each score.
+    most: Lexical,
+    /// Weight of each word, and its places in order.
+    words: Vec<(f32, Vec<Place>)>,
     /// Sum of the weights of the question's most telling words.
     pub(crate) telling: f32,
 }
 
 impl Scored {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    /// Returns the scores of a unit; those of other units are 0.
+    pub(crate) fn of(&self, unit: u64) -> Lexical {
+        let found = self.units.binary_search_by_key(&unit, |(known, _)| *known);
+        let found = found.ok().and_then(|place| self.units.get(place));
+        found.map(|(_, score)| *score).unwrap_or_default()
+    }
+
+    /// Returns the largest scores of a unit alone and of one with its neighbours, never 0.
+    pub(crate) fn maxima(&self) -> (f32, f32) {
+        let Lexical { alone, around, .. } = self.most;
+        (alone.max(f32::MIN_POSITIVE), around.max(f32::MIN_POSITIVE))
+    }
+
     /// Returns the largest share of the question's telling words that a unit has.
     pub(crate) fn trust(&self) -> f32 {
-        let found = self.units.values().map(|score| score.found).fold(0.0, f32::max);
-        (found / self.telling.max(f32::MIN_POSITIVE)).min(1.0)
+        (self.most.found / self.telling.max(f32::MIN_POSITIVE)).min(1.0)
     }
 
     /// Returns the weights of the question's words that occur in the passage around a unit. A unit that stands alone,
@@ -95,143 +122,261 @@ impl Scored {
     pub(crate) fn passage(&self, unit: u64, stands_alone: bool) -> f32 {
         let reach = if stands_alone { 0 } else { PASSAGE };
         let (first, last) = (unit.saturating_sub(reach), unit.saturating_add(reach));
-        let occurs = |places: &[u64]| {
-            let next = places.partition_point(|place| *place < first);
-            places.get(next).is_some_and(|place| *place <= last)
+        let occurs = |places: &[Place]| {
+            let next = places.partition_point(|place| place.0 < first);
+            places.get(next).is_some_and(|place| place.0 <= last)
         };
         let words = self.words.iter().filter(|(_, places)| occurs(places));
         words.map(|(weight, _)| weight).sum()
+    }
+
+    /// Returns the units with the best sum of their scaled scores, the best first.
+    pub(crate) fn best(&self, most: usize) -> Vec<u64> {
+        let (alone, around) = self.maxima();
+        let (alone, around) = (WEIGHTS.alone / alone, WEIGHTS.around / around);
+        let sums = self.units.iter();
+        let sums = sums.map(|(unit, score)| (*unit, score.alone * alone + score.around * around));
+        let mut all: Vec<(u64, f32)> = sums.collect();
+        let order = |a: &(u64, f32), b: &(u64, f32)| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0));
+        if all.len() > most && most > 0 {
+            all.select_nth_unstable_by(most - 1, order);
+            all.truncate(most);
+        }
+        all.sort_unstable_by(order);
+        all.into_iter().map(|(unit, _)| unit).collect()
     }
 }
 
 /// Number of words of a question that a unit is expected to contain at most.
 const TELLING: usize = 5;
 
-/// Scores units by the words of a question. `asked` is the number of words, including those that occur nowhere.
-pub(crate) fn lexical(postings: &MemoryPostings, asked: usize, scored: &mut Scored) {
+/// Scores the units of a scope by the words of a question.
+pub(crate) fn lexical(postings: MemoryPostings, asked: &[Term], scored: &mut Scored) {
     let count = postings.units.max(1) as f32;
     let average = (postings.length as f32 / count).max(1.0);
-    let mut weights: Vec<f32> = Vec::with_capacity(asked);
-    for word in &postings.words {
-        let weight = idf(count, word.units as f32);
-        weights.push(weight);
-        add(&mut scored.units, &word.places, weight, average);
-        let places = word.places.iter().map(|place| place.0).collect();
-        scored.words.push((weight, places));
-    }
+    let mut known = postings.words;
+    let found = asked.iter().filter_map(|term| merged(term, &mut known));
+    let words: Vec<(f32, Vec<Place>)> = found
+        .map(|(units, places)| (idf(count, units as f32), places))
+        .collect();
     // A word that occurs nowhere tells as much as one that occurs once.
-    weights.resize(asked.max(weights.len()), idf(count, 1.0));
+    let mut weights: Vec<f32> = words.iter().map(|(weight, _)| *weight).collect();
+    weights.resize(asked.len().max(weights.len()), idf(count, 1.0));
     weights.sort_by(f32::total_cmp);
     let telling: f32 = weights.iter().rev().take(TELLING).sum();
     scored.telling = scored.telling.max(telling);
+    sweep(&words, average, scored);
+    scored.words.extend(words);
+}
+
+/// Takes the occurrences of a term, with the number of units that have it; `None` if it occurs nowhere.
+fn merged(term: &Term, known: &mut Vec<WordPostings>) -> Option<(u64, Vec<Place>)> {
+    let (mine, others) = std::mem::take(known)
+        .into_iter()
+        .partition::<Vec<_>, _>(|word| term.contains(&word.word));
+    *known = others;
+    let is_one = mine.len() == 1;
+    let units = mine.iter().map(|word| word.units).sum();
+    let mut places: Vec<Place> = mine.into_iter().flat_map(|word| word.places).collect();
+    if !is_one {
+        places.sort_by_key(|place| place.0);
+        places.dedup_by(|next, kept| {
+            let is_same = next.0 == kept.0;
+            if is_same {
+                kept.1 += next.1;
+            }
+            is_same
+        });
+    }
+    (units > 0).then_some((units, places))
+}
+
+/// One word in one unit.
+struct Occurrence {
+    unit: u64,
+    word: usize,
+    count: f32,
+    length: f32,
+}
+
+/// Sums of one unit while it is scored.
+struct Tally {
+    /// Occurrences of each word in the unit, and in it and beside it.
+    own: Vec<f32>,
+    near: Vec<f32>,
+    /// Words that occur.
+    touched: Vec<usize>,
+}
+
+/// Scores every unit that has a word, and those beside it, in the order of their numbers.
+fn sweep(words: &[(f32, Vec<Place>)], average: f32, scored: &mut Scored) {
+    let mut all: Vec<Occurrence> = Vec::with_capacity(words.iter().map(|(_, places)| places.len()).sum());
+    for (word, (_, places)) in words.iter().enumerate() {
+        all.extend(places.iter().map(|(unit, count, length)| Occurrence {
+            unit: *unit,
+            word,
+            count: *count as f32,
+            length: *length as f32,
+        }));
+    }
+    // Stable sorting is fast for a few sorted runs.
+    all.sort_by_key(|occurrence| occurrence.unit);
+    let mut tally = Tally {
+        own: vec![0.0; words.len()],
+        near: vec![0.0; words.len()],
+        touched: Vec::with_capacity(words.len()),
+    };
+    let mut units = std::mem::take(&mut scored.units);
+    let is_first = units.is_empty();
+    let (mut from, mut next) = (0, 0);
+    for occurrence in &all {
+        for unit in [
+            occurrence.unit.saturating_sub(1),
+            occurrence.unit,
+            occurrence.unit + 1,
+        ] {
+            if unit < next {
+                continue;
+            }
+            next = unit + 1;
+            while all.get(from).is_some_and(|early| early.unit + 1 < unit) {
+                from += 1;
+            }
+            let near = all.iter().skip(from).take_while(|near| near.unit <= unit + 1);
+            let score = tally.score(unit, near, words, average);
+            scored.most.alone = scored.most.alone.max(score.alone);
+            scored.most.around = scored.most.around.max(score.around);
+            scored.most.found = scored.most.found.max(score.found);
+            units.push((unit, score));
+        }
+    }
+    if !is_first {
+        units.sort_by_key(|(unit, _)| *unit);
+    }
+    scored.units = units;
+}
+
+impl Tally {
+    /// Returns the scores of a unit from the occurrences in it and beside it.
+    fn score<'a>(
+        &mut self,
+        unit: u64,
+        near: impl Iterator<Item = &'a Occurrence>,
+        words: &[(f32, Vec<Place>)],
+        average: f32,
+    ) -> Lexical {
+        // The length of a unit without any of the words is not known here.
+        let mut length = average;
+        for occurrence in near {
+            let Occurrence { word, count, .. } = *occurrence;
+            let (Some(own), Some(near)) = (self.own.get_mut(word), self.near.get_mut(word)) else {
+                continue;
+            };
+            if *near == 0.0 {
+                self.touched.push(word);
+            }
+            *near += count;
+            if occurrence.unit == unit {
+                *own += count;
+                length = occurrence.length;
+            }
+        }
+        let damp = |length: f32| K1 * (1.0 - B + B * length);
+        let (alone, around) = (
+            damp(length / average),
+            damp((length + 2.0 * average) / (3.0 * average)),
+        );
+        let mut score = Lexical::default();
+        for word in self.touched.drain(..) {
+            let weight = words.get(word).map(|(weight, _)| *weight).unwrap_or_default();
+            let own = self.own.get_mut(word).map(std::mem::take).unwrap_or_default();
+            let near = self.near.get_mut(word).map(std::mem::take).unwrap_or_default();
+            score.around += weight * near * (K1 + 1.0) / (near + around);
+            score.alone += weight * own * (K1 + 1.0) / (own + alone);
+            score.found += if own > 0.0 { weight } else { weight * 0.5 };
+        }
+        score
+    }
 }
 
 fn idf(count: f32, units: f32) -> f32 {
     (1.0 + (count - units + 0.5).max(0.0) / (units + 0.5)).ln()
 }
 
-/// Adds the scores of one word. The places are in the order of the units.
-fn add(units: &mut UnitMap<Lexical>, places: &[(u64, u32, u32)], weight: f32, average: f32) {
-    let bm25 = |times: f32, length: f32, average: f32| {
-        weight * times * (K1 + 1.0) / (times + K1 * (1.0 - B + B * length / average))
-    };
-    let at = |index: Option<usize>, unit: u64| -> f32 {
-        let place = index.and_then(|index| places.get(index));
-        place
-            .filter(|place| place.0 == unit)
-            .map_or(0.0, |place| place.1 as f32)
-    };
-    // Lengths of the neighbours are not known here; the average stands for them.
-    let around = |times: f32, length: f32| bm25(times, length + 2.0 * average, 3.0 * average);
-    for (index, (unit, times, length)) in places.iter().enumerate() {
-        let (before, after) = (
-            at(index.checked_sub(1), unit.wrapping_sub(1)),
-            at(Some(index + 1), unit + 1),
-        );
-        let times = *times as f32;
-        let score = units.entry(*unit).or_default();
-        score.alone += bm25(times, *length as f32, average);
-        score.around += around(before + times + after, *length as f32);
-        score.found += weight;
-        if before == 0.0 && *unit > 0 {
-            // The unit below has the word only beside it, possibly on both sides.
-            let further = index.checked_sub(1);
-            let twice = at(further, unit.wrapping_sub(2));
-            let score = units.entry(unit - 1).or_default();
-            score.around += around(times + twice, average);
-            score.found += weight * 0.5;
-        }
-        let is_shared = places.get(index + 1).is_some_and(|next| next.0 == unit + 2);
-        if after == 0.0 && !is_shared {
-            let score = units.entry(unit + 1).or_default();
-            score.around += around(times, average);
-            score.found += weight * 0.5;
-        }
-    }
-}
-
-/// Returns the units with the best sum of their scaled scores, the best first.
-pub(crate) fn best(scored: &Scored, most: usize) -> Vec<(u64, f32)> {
-    let (alone, around) = maxima(scored);
-    let mut all: Vec<(u64, f32)> = scored
-        .units
-        .iter()
-        .map(|(unit, score)| {
-            let sum = WEIGHTS.alone * score.alone / alone + WEIGHTS.around * score.around / around;
-            (*unit, sum)
-        })
-        .collect();
-    let order = |a: &(u64, f32), b: &(u64, f32)| b.1.total_cmp(&a.1).then(b.0.cmp(&a.0));
-    if all.len() > most && most > 0 {
-        all.select_nth_unstable_by(most - 1, order);
-        all.truncate(most);
-    }
-    all.sort_by(order);
-    all
-}
-
-/// Returns the best scores of the question, never 0.
-pub(crate) fn maxima(scored: &Scored) -> (f32, f32) {
-    let most = |part: fn(&Lexical) -> f32| scored.units.values().map(part).fold(f32::MIN_POSITIVE, f32::max);
-    (most(|score| score.alone), most(|score| score.around))
-}
-
 #[cfg(test)]
 mod tests {
-    use windlass_core::log::WordPostings;
-
     use super::*;
+
+    fn word(word: &str, units: &[u64]) -> WordPostings {
+        WordPostings {
+            word: word.to_owned(),
+            units: units.len() as u64,
+            places: units.iter().map(|unit| (*unit, 1, 5)).collect(),
+        }
+    }
+
+    fn scored(words: Vec<WordPostings>, asked: &[&[&str]]) -> Scored {
+        let postings = MemoryPostings {
+            units: 100,
+            length: 500,
+            words,
+        };
+        let term = |words: &&[&str]| -> Term { words.iter().map(|word| (*word).to_owned()).collect() };
+        let asked: Vec<Term> = asked.iter().map(term).collect();
+        let mut scored = Scored::default();
+        lexical(postings, &asked, &mut scored);
+        scored
+    }
 
     /// MEM-7: a unit next to the word counts, one that has it counts more, and rare words count more than common ones.
     #[test]
     fn neighbours_share_words() {
-        let word = |word: &str, units: &[u64]| WordPostings {
-            word: word.to_owned(),
-            units: units.len() as u64,
-            places: units.iter().map(|unit| (*unit, 1, 5)).collect(),
-        };
-        let postings = MemoryPostings {
-            units: 100,
-            length: 500,
-            words: vec![word("rare", &[10]), word("common", &[11, 20, 30, 40, 50])],
-        };
-        let mut scored = Scored::default();
-        lexical(&postings, 2, &mut scored);
-        let order: Vec<u64> = best(&scored, 3).iter().map(|(unit, _)| *unit).collect();
+        let words = || vec![word("rare", &[10]), word("common", &[11, 20, 30, 40, 50])];
+        let scored = scored(words(), &[&["rare"], &["common"]]);
+        let order = scored.best(3);
         assert_eq!(order.first(), Some(&10));
         assert!(order.contains(&11));
-        let score = |unit: u64| scored.units.get(&unit).copied().unwrap_or_default();
-        assert!(score(9).around > 0.0 && score(9).alone == 0.0);
-        assert!(score(10).around > score(9).around);
-        assert!(score(10).alone > score(20).alone);
+        assert!(scored.of(9).around > 0.0 && scored.of(9).alone == 0.0);
+        assert!(scored.of(10).around > scored.of(9).around);
+        assert!(scored.of(10).alone > scored.of(20).alone);
+        assert_eq!(scored.of(13), Lexical::default());
         // The passage around 25 has only the common word, that around 2 only the rare one, that around 15 both.
         assert!(scored.passage(2, false) > scored.passage(25, false));
         assert!(scored.passage(15, false) > scored.passage(2, false));
         assert!(scored.trust() > 0.7, "{}", scored.trust());
-        let mut unknown = Scored::default();
-        lexical(&postings, 9, &mut unknown);
-        assert!(unknown.trust() < 0.6, "{}", unknown.trust());
         assert_eq!(scored.passage(15, true), 0.0);
         assert!(scored.passage(10, true) > 0.0);
+        let more: [&[&str]; 9] = [
+            &["rare"],
+            &["common"],
+            &["a"],
+            &["b"],
+            &["c"],
+            &["d"],
+            &["e"],
+            &["f"],
+            &["g"],
+        ];
+        let unknown = super::tests::scored(words(), &more);
+        assert!(unknown.trust() < 0.6, "{}", unknown.trust());
+    }
+
+    /// MEM-7: words that belong together count as one.
+    #[test]
+    fn related_words_are_one() {
+        let both = scored(
+            vec![word("bought", &[3, 8]), word("buy", &[3])],
+            &[&["buy", "bought"]],
+        );
+        let plain = WordPostings {
+            places: vec![(3, 2, 5), (8, 1, 5)],
+            units: 3,
+            ..word("buy", &[])
+        };
+        let one = scored(vec![plain], &[&["buy"]]);
+        for unit in [2, 3, 4, 7, 8, 9] {
+            assert_eq!(both.of(unit), one.of(unit), "{unit}");
+        }
+        assert!(both.of(3).alone > both.of(8).alone);
     }
 }

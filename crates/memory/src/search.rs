@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::id::SessionId;
-use windlass_core::log::{LogError, MemoryKind, MemoryMiss, MemoryQuery, MemoryUnit, Store};
+use windlass_core::log::{LogError, MemoryKind, MemoryMiss, MemoryQuery, MemoryUnit, Store, UserName};
 use windlass_core::words::words;
 
-use crate::analysis::{ENTITY, stems};
-use crate::embed::{EmbedPurpose, Embedder, Sketches, cosine};
+use crate::analysis::{ENTITY, Term, terms};
+use crate::embed::{EmbedPurpose, Embedder, MINILM_MODEL, Sketches, cosine};
 use crate::entity::entities;
 use crate::fragment::Injection;
-use crate::rank::{Scored, UnitMap, WEIGHTS, best, lexical, maxima};
+use crate::period::{self, periods};
+use crate::rank::{Scored, UnitMap, WEIGHTS, lexical};
 use crate::secret::is_secret;
 
 /// Maximum number of occurrences of words that are read for a question.
@@ -46,13 +47,23 @@ pub struct Scopes(Vec<String>);
 impl Scopes {
     /// The scopes of a project in a folder.
     pub fn of(project: &str) -> Self {
-        Self(vec![project.to_owned(), String::new()])
+        Self(vec![project.to_owned(), user_scope(project)])
     }
 
     /// The names of the scopes.
     pub fn names(&self) -> &[String] {
         &self.0
     }
+}
+
+/// Returns the scope of all projects of the user whose project this is.
+pub fn user_scope(project: &str) -> String {
+    UserName::split(project).0.scoped("")
+}
+
+/// Returns true if a scope is that of all projects of a user.
+pub fn is_user_scope(scope: &str) -> bool {
+    UserName::split(scope).1.is_empty()
 }
 
 /// Limits of recall.
@@ -148,14 +159,25 @@ impl Memory {
         self.embedder.as_ref().filter(|embedder| embedder.is_available())
     }
 
+    /// Returns true if search goes by words because the local model is not installed.
+    pub fn lacks_model(&self) -> bool {
+        let is_missing =
+            |embedder: &Arc<dyn Embedder>| embedder.model() == MINILM_MODEL && !embedder.is_available();
+        self.embedder.as_ref().is_some_and(is_missing)
+    }
+
     /// Reads the vectors of the scopes again, with those that were made since the last time. Belongs in the background.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
     pub async fn load_vectors(&self, scopes: &Scopes) -> Result<(), LogError> {
-        if let Some(embedder) = self.embedder() {
+        let Some(embedder) = self.embedder() else {
+            return Ok(());
+        };
+        let model = embedder.model();
+        if self.store.nearest(model, scopes.names(), &[], 0).await?.is_none() {
             for scope in scopes.names() {
-                self.read_sketches(embedder.model(), scope).await?;
+                self.read_sketches(model, scope).await?;
             }
         }
         Ok(())
@@ -166,7 +188,7 @@ impl Memory {
     pub async fn warm_up(&self, scopes: &Scopes) {
         if let Some(embedder) = self.embedder() {
             // Any word will do; servers refuse an empty text.
-            let _ = self.question_vector(embedder, "memory", scopes).await;
+            let _ = self.near_vector(embedder, "memory", scopes).await;
         }
     }
 
@@ -178,33 +200,58 @@ impl Memory {
         Ok(read)
     }
 
-    /// Returns the vector of a question, and the sketches to compare it with.
-    async fn question_vector(
+    /// Returns the sketches of the scopes; none if the store compares vectors itself.
+    async fn sketches(&self, model: &str, scopes: &Scopes) -> Result<Vec<Arc<Sketches>>, LogError> {
+        let by_store = self.store.nearest(model, scopes.names(), &[], 0).await?;
+        let mut sketches = Vec::new();
+        for scope in scopes.names().iter().filter(|_| by_store.is_none()) {
+            let known = lock(&self.cache.0)
+                .get(&(model.to_owned(), scope.clone()))
+                .cloned();
+            sketches.push(match known {
+                Some(known) => known,
+                None => self.read_sketches(model, scope).await?,
+            });
+        }
+        Ok(sketches)
+    }
+
+    /// Returns the vector of a question, and the units nearest to it.
+    async fn near_vector(
         &self,
         embedder: &Arc<dyn Embedder>,
         question: &str,
         scopes: &Scopes,
-    ) -> Result<(Vec<f32>, Vec<Arc<Sketches>>), String> {
-        let mut sketches = Vec::new();
-        for scope in scopes.names() {
-            let key = (embedder.model().to_owned(), scope.clone());
-            let known = lock(&self.cache.0).get(&key).cloned();
-            let known = match known {
-                Some(known) => known,
-                None => {
-                    let read = self.read_sketches(embedder.model(), scope).await;
-                    read.map_err(|error| error.to_string())?
-                }
-            };
-            sketches.push(known);
-        }
-        if sketches.iter().all(|sketches| sketches.is_empty()) {
+    ) -> Result<Nearest, String> {
+        let model = embedder.model();
+        let sketches = self.sketches(model, scopes).await;
+        let sketches = sketches.map_err(|error| error.to_string())?;
+        if !sketches.is_empty() && sketches.iter().all(|sketches| sketches.is_empty()) {
             return Err(PENDING.to_owned());
         }
         let question = [question.to_owned()];
         let made = embedder.embed(&question, EmbedPurpose::Question).await;
         let vectors = made.map_err(|error| error.to_string())?;
-        Ok((vectors.into_iter().next().unwrap_or_default(), sketches))
+        let vector = vectors.into_iter().next().unwrap_or_default();
+        let units = match sketches.is_empty() {
+            true => {
+                let found = self.store.nearest(model, scopes.names(), &vector, NEAREST).await;
+                found.map_err(|error| error.to_string())?.unwrap_or_default()
+            }
+            false => {
+                let scopes = sketches.iter();
+                let mut near: Vec<(u64, u32)> = scopes
+                    .flat_map(|sketches| sketches.nearest(&vector, NEAREST))
+                    .collect();
+                near.sort_by_key(|(_, distance)| *distance);
+                near.truncate(NEAREST);
+                near.into_iter().map(|(unit, _)| unit).collect()
+            }
+        };
+        if units.is_empty() {
+            return Err(PENDING.to_owned());
+        }
+        Ok(Nearest { vector, units })
     }
 
     /// Ranks the units of the scopes for a question, at most `most`. A question without a vector after `patience` is
@@ -219,25 +266,23 @@ impl Memory {
         (most, patience): (usize, Duration),
     ) -> Result<SearchOutcome, LogError> {
         let mut outcome = SearchOutcome::default();
-        let words = stems(question);
-        let mut scored = Scored::default();
-        for scope in scopes.names() {
-            let postings = self.store.postings(scope, &words, POSTINGS).await?;
-            lexical(&postings, words.len(), &mut scored);
-        }
-        if scored.units.is_empty() {
+        let terms = terms(question);
+        // The vector of the question is made while the words are read.
+        let (scored, near) = tokio::join!(
+            self.by_words(&terms, scopes),
+            self.nearest(question, scopes, patience)
+        );
+        let scored = scored?;
+        if scored.is_empty() {
             outcome.misses.push(("fulltext", NO_RESULTS.to_owned()));
         }
-        let near = self
-            .nearest(question, scopes, patience, &mut outcome.misses)
-            .await?;
-        let mut candidates: Vec<u64> = best(&scored, CANDIDATES).iter().map(|(unit, _)| *unit).collect();
+        let near = near.unwrap_or_else(|reason| {
+            outcome.misses.push(("semantic", reason));
+            Nearest::default()
+        });
+        let mut candidates = scored.best(CANDIDATES);
         let known: HashSet<u64> = candidates.iter().copied().collect();
-        candidates.extend(
-            near.iter()
-                .map(|(unit, _)| *unit)
-                .filter(|unit| !known.contains(unit)),
-        );
+        candidates.extend(near.units.iter().copied().filter(|unit| !known.contains(unit)));
         let similar = self.similarities(&near, &candidates).await?;
         let units = self.store.units(&candidates).await?;
         let mut hits = self.score(units, &scored, &similar, question);
@@ -248,39 +293,30 @@ impl Memory {
         Ok(outcome)
     }
 
-    /// Returns the units whose vectors are nearest to the question.
-    async fn nearest(
-        &self,
-        question: &str,
-        scopes: &Scopes,
-        patience: Duration,
-        misses: &mut Vec<(&'static str, String)>,
-    ) -> Result<Nearest, LogError> {
+    /// Scores the units of the scopes by the words of a question.
+    async fn by_words(&self, terms: &[Term], scopes: &Scopes) -> Result<Scored, LogError> {
+        let words: Vec<String> = terms.iter().flatten().cloned().collect();
+        let mut scored = Scored::default();
+        for scope in scopes.names() {
+            let postings = self.store.postings(scope, &words, POSTINGS).await?;
+            lexical(postings, terms, &mut scored);
+        }
+        Ok(scored)
+    }
+
+    /// Returns the units whose vectors are nearest to the question, or the reason there are none to compare.
+    async fn nearest(&self, question: &str, scopes: &Scopes, patience: Duration) -> Result<Nearest, String> {
         let Some(embedder) = self.embedder().cloned() else {
             return Ok(Nearest::default());
         };
         // A task of its own: when time is up, it goes on for the next question.
         let (memory, question, asked) = (self.clone(), question.to_owned(), scopes.clone());
-        let making = tokio::spawn(async move { memory.question_vector(&embedder, &question, &asked).await });
-        let made = tokio::select! {
+        let making = tokio::spawn(async move { memory.near_vector(&embedder, &question, &asked).await });
+        tokio::select! {
             biased;
             made = making => made.unwrap_or_else(|error| Err(error.to_string())),
             () = self.clock.sleep(patience) => Err(format!("no vector within {} ms", patience.as_millis())),
-        };
-        let (vector, sketches) = match made {
-            Ok(made) => made,
-            Err(error) => {
-                misses.push(("semantic", error));
-                return Ok(Nearest::default());
-            }
-        };
-        let mut near: Vec<(u64, u32)> = Vec::new();
-        for sketches in sketches {
-            near.extend(sketches.nearest(&vector, NEAREST));
         }
-        near.sort_by_key(|(_, distance)| *distance);
-        near.truncate(NEAREST);
-        Ok(Nearest { vector, near })
     }
 
     /// Returns the similarity of each candidate and its neighbours with the question.
@@ -297,7 +333,7 @@ impl Memory {
         let vectors = self.store.vectors(embedder.model(), &ids).await?;
         Ok(vectors
             .iter()
-            .map(|known| (known.unit, cosine(&near.vector, &known.vector)))
+            .map(|(unit, vector)| (*unit, cosine(&near.vector, vector)))
             .collect())
     }
 
@@ -309,7 +345,7 @@ impl Memory {
         similar: &UnitMap<f32>,
         question: &str,
     ) -> Vec<Hit> {
-        let (alone, around) = maxima(scored);
+        let (alone, around) = scored.maxima();
         let smooth = |unit: u64| {
             let of = |unit: u64| similar.get(&unit).copied();
             let middle = of(unit).unwrap_or_default();
@@ -333,11 +369,12 @@ impl Memory {
         let trust = scored.trust();
         let asked: HashSet<String> = words(question).into_iter().collect();
         let now = self.clock.now();
+        let periods = periods(question, now);
         let mut hits: Vec<Hit> = units
             .into_iter()
             .zip(passages)
             .map(|(unit, covered)| {
-                let words = scored.units.get(&unit.id).copied().unwrap_or_default();
+                let words = scored.of(unit.id);
                 let mut score = WEIGHTS.alone * words.alone / alone
                     + WEIGHTS.around * words.around / around
                     + WEIGHTS.passage * covered / passage;
@@ -349,6 +386,7 @@ impl Memory {
                 if asked.contains(&unit.speaker.to_lowercase()) {
                     score += WEIGHTS.speaker;
                 }
+                score += WEIGHTS.period * period::fit(&periods, unit.time);
                 score *= 1.0 + RECENCY * freshness(unit.time, now);
                 let share = words.found / scored.telling.max(f32::MIN_POSITIVE);
                 Hit {
@@ -380,9 +418,11 @@ impl Memory {
             }
         }
         let asked: Vec<String> = names.keys().cloned().collect();
+        // Names that are too common are not read at all.
+        let most = asked.len() * usize::try_from(COMMON_NAME).unwrap_or_default();
         let mut reached: UnitMap<(f32, f32)> = UnitMap::default();
         for scope in scopes.names().iter().filter(|_| !asked.is_empty()) {
-            for word in self.store.postings(scope, &asked, POSTINGS).await?.words {
+            for word in self.store.postings(scope, &asked, most).await?.words {
                 if word.units > COMMON_NAME {
                     continue;
                 }
@@ -533,16 +573,11 @@ const NO_RESULTS: &str = "no_results";
 /// Reason of a search without vectors: none was made yet.
 const PENDING: &str = "vectors_pending";
 
+/// The vector of a question, and the units nearest to it.
 #[derive(Default)]
 struct Nearest {
     vector: Vec<f32>,
-    near: Vec<(u64, u32)>,
-}
-
-impl Nearest {
-    fn iter(&self) -> impl Iterator<Item = &(u64, u32)> {
-        self.near.iter()
-    }
+    units: Vec<u64>,
 }
 
 fn order(a: &Hit, b: &Hit) -> std::cmp::Ordering {

@@ -12,7 +12,7 @@ use windlass_core::tool::{AnyTool, Category, Tool, ToolContext, ToolError, ToolO
 
 use crate::analysis::index_words;
 use crate::fragment::line;
-use crate::search::{Memory, Scopes};
+use crate::search::{Memory, Scopes, user_scope};
 use crate::secret::is_secret;
 use crate::unit::MAX_UNIT;
 
@@ -131,10 +131,10 @@ impl Tool for MemorySave {
 
     async fn run(&self, input: SaveInput, _: ToolContext) -> Result<ToolOutput, ToolError> {
         let project = match input.scope {
-            Some(SaveScope::User) => "",
-            _ => self.0.project.as_str(),
+            Some(SaveScope::User) => user_scope(&self.0.project),
+            _ => self.0.project.clone(),
         };
-        let saved = self.0.memory.save(&input.text, project, MemoryKind::Note).await;
+        let saved = self.0.memory.save(&input.text, &project, MemoryKind::Note).await;
         match saved {
             Ok(id) => Ok(ToolOutput::text(format!("Saved as {id}."))),
             Err(SaveError::Log(error)) => Err(failed(error)),

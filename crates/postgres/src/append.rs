@@ -6,6 +6,7 @@ use deadpool_postgres::{GenericClient, Object};
 use windlass_core::event::{AgentEvent, Event, SessionEvent};
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Batch, Booking, DraftChange, Lease, LogError, event_kind, is_milestone};
+use windlass_core::tool::SAMPLING;
 
 use super::failure::{Fault, damaged};
 use super::sql::{clean, cleaned, rows, run, signed};
@@ -225,6 +226,8 @@ impl Fold {
                     fold.standing = Some("working");
                     fold.model = Some((clean(provider), clean(model)));
                 }
+                // A request that a tool made says nothing about the conversation.
+                Event::Usage { cause, .. } if cause.starts_with(SAMPLING) => {}
                 Event::Usage { usage, .. } => {
                     fold.context = Some(signed(usage.total_input().saturating_add(usage.output)));
                 }

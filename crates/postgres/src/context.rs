@@ -18,6 +18,7 @@ use windlass_core::log::LogError;
 use super::address::Address;
 use super::failure::{Fault, described};
 use super::group::Appends;
+use super::memory::Near;
 use super::{Liveness, schema, tls};
 
 /// Maximum number of connections of one store.
@@ -35,6 +36,8 @@ const CONFLICTS: u32 = 8;
 /// Everything that work needs. Lives on the thread of the store.
 pub(super) struct Context {
     pool: Result<Pool, LogError>,
+    /// The extension that compares vectors, if the server has it.
+    pub(super) near: Option<Near>,
     address: Address,
     pub(super) clock: Arc<dyn Clock>,
     pub(super) lives: Liveness,
@@ -135,10 +138,15 @@ fn work(
     };
     let local = LocalSet::new();
     local.block_on(&runtime, async {
-        let pool = open(&address).await;
-        end(pool.as_ref().map(drop).map_err(Clone::clone));
+        let opened = open(&address).await;
+        end(opened.as_ref().map(drop).map_err(Clone::clone));
+        let (pool, near) = match opened {
+            Ok((pool, near)) => (Ok(pool), near),
+            Err(error) => (Err(error), None),
+        };
         let context = Rc::new(Context {
             pool,
+            near,
             address,
             clock,
             lives,
@@ -155,7 +163,7 @@ fn work(
 }
 
 /// Connects, and makes the tables.
-async fn open(address: &Address) -> Result<Pool, LogError> {
+async fn open(address: &Address) -> Result<(Pool, Option<Near>), LogError> {
     let manager = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
@@ -166,10 +174,11 @@ async fn open(address: &Address) -> Result<Pool, LogError> {
         .map_err(|error| LogError::Failed(error.to_string()))?;
     let prepared = async {
         let mut client = pool.get().await?;
-        schema::prepare(&mut client).await
+        schema::prepare(&mut client).await?;
+        Near::prepare(&client).await
     };
-    prepared.await.map_err(|fault: Fault| refused(address, fault))?;
-    Ok(pool)
+    let near = prepared.await.map_err(|fault: Fault| refused(address, fault))?;
+    Ok((pool, near))
 }
 
 /// Explains why a database cannot be opened, and what to do.

@@ -3,7 +3,7 @@
 use deadpool_postgres::GenericClient;
 use tokio_postgres::Row;
 use windlass_core::id::{MessageId, SessionId};
-use windlass_core::log::{Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals};
+use windlass_core::log::{Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals, UserName};
 
 use super::failure::Fault;
 use super::sql::{clean, cleaned, limited, number, row, rows, run, session, time};
@@ -12,7 +12,7 @@ use super::{Liveness, lease, memory};
 /// Columns of a session. What sessions below it used is part of its totals.
 const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, \
     session.prompt_tokens + below.prompt_tokens, session.completion_tokens + below.completion_tokens, context_tokens, \
-    session.cost_usd + below.cost_usd, summary, last_seq, created_at, updated_at, \
+    session.cost_usd + below.cost_usd, summary, last_seq, created_at, updated_at, user_name, \
     CASE WHEN session.cost_usd = 0 THEN \
       EXISTS (SELECT 1 FROM booking WHERE booking.session = session.id AND booking.cost_usd IS NULL) ELSE false END";
 
@@ -31,6 +31,7 @@ pub(super) async fn list(
         "SELECT {COLUMNS} FROM (SELECT * FROM session WHERE ($1::text IS NULL OR place = $1) \
          AND ($2::text IS NULL OR name = $2 OR key = $2 OR starts_with(id, $2)) \
          AND ($3 OR parent IS NULL) AND (NOT $4 OR last_seq > 0 OR coalesce(name, key, title) IS NOT NULL) \
+         AND ($6::text IS NULL OR user_name = $6) \
          ORDER BY updated_at DESC, id DESC LIMIT $5) AS session CROSS JOIN LATERAL descendants(session.id) AS below \
          ORDER BY updated_at DESC, id DESC"
     );
@@ -43,6 +44,7 @@ pub(super) async fn list(
             &query.children,
             &query.used,
             &limited(query.limit),
+            &query.user.as_ref().map(UserName::as_str),
         ],
     )
     .await?;
@@ -75,12 +77,13 @@ fn info(row: &Row) -> SessionInfo {
             completion_tokens: number(row, 11),
             context_tokens: number(row, 12),
             cost_usd: row.get(13),
-            unpriced: row.get(18),
+            unpriced: row.get(19),
         },
         summary: row.get::<_, Option<String>>(14).map(MessageId::from),
         last_seq: number(row, 15),
         created_at: time(row, 16),
         updated_at: time(row, 17),
+        user: UserName::stored(row.get::<_, String>(18)),
     }
 }
 

@@ -27,8 +27,9 @@ pub(super) async fn create(
     };
     if !made {
         let sql = format!(
-            "INSERT INTO session (id, parent, title, name, key, place, created_at, updated_at, owner, fence, until) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, 1, {NOW} + $9)"
+            "INSERT INTO session (id, parent, title, name, key, place, created_at, updated_at, owner, fence, until, \
+             user_name) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8, 1, {NOW} + $9, \
+             coalesce((SELECT user_name FROM session WHERE id = $2), $10))"
         );
         run(
             client,
@@ -43,6 +44,7 @@ pub(super) async fn create(
                 &signed(new.time.0),
                 &owner,
                 &TERM,
+                &new.user.as_str(),
             ],
         )
         .await?;

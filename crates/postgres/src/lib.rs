@@ -14,6 +14,7 @@
 mod address;
 mod agents;
 mod append;
+mod audit;
 mod blobs;
 mod books;
 mod context;

@@ -4,6 +4,7 @@
 //! above. Words belong to a scope: a search in one scope cannot meet the words of another.
 
 mod forget;
+mod near;
 mod vectors;
 
 use async_trait::async_trait;
@@ -12,10 +13,11 @@ use tokio_postgres::Row;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
     LogError, MemoryChange, MemoryIndex, MemoryKind, MemoryLedger, MemoryMiss, MemoryPostings, MemoryQuery,
-    MemorySource, MemoryStats, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread, WordPostings,
+    MemorySource, MemoryStats, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread, UserName, WordPostings,
 };
 
 pub(super) use self::forget::of_session;
+pub(super) use self::near::Near;
 use super::PostgresStore;
 use super::failure::Fault;
 use super::sql::{clean, limited, number, only, row, rows, run, session, signed, small, time};
@@ -46,9 +48,9 @@ impl MemoryUnits for PostgresStore {
             .await
     }
 
-    async fn unread(&self, place: &str) -> Result<Vec<Unread>, LogError> {
-        let place = clean(place);
-        self.read(async move |client| unread(client, &place).await).await
+    async fn unread(&self, scope: &str) -> Result<Vec<Unread>, LogError> {
+        let scope = clean(scope);
+        self.read(async move |client| unread(client, &scope).await).await
     }
 
     async fn units(&self, ids: &[u64]) -> Result<Vec<MemoryUnit>, LogError> {
@@ -101,7 +103,7 @@ impl MemoryIndex for PostgresStore {
             .await
     }
 
-    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<UnitVector>, LogError> {
+    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, LogError> {
         let (model, ids) = (
             clean(model),
             ids.iter().map(|id| signed(*id)).collect::<Vec<i64>>(),
@@ -122,10 +124,41 @@ impl MemoryIndex for PostgresStore {
             .await
     }
 
+    async fn nearest(
+        &self,
+        model: &str,
+        scopes: &[String],
+        vector: &[f32],
+        most: usize,
+    ) -> Result<Option<Vec<u64>>, LogError> {
+        let Some(near) = self.near().await? else {
+            return Ok(None);
+        };
+        if most == 0 {
+            return Ok(Some(Vec::new()));
+        }
+        let scopes: Vec<String> = scopes.iter().map(|scope| clean(scope)).collect();
+        let (model, vector) = (clean(model), vector.to_vec());
+        self.read(async move |client| {
+            let found = near
+                .nearest(client, (&model, &scopes), &vector, limited(most))
+                .await;
+            // The extension may have been dropped in the meantime.
+            Ok(found.ok())
+        })
+        .await
+    }
+
     async fn keep_vectors(&self, model: &str, vectors: Vec<UnitVector>) -> Result<(), LogError> {
-        let model = clean(model);
-        self.write(async move |transaction, _| vectors::keep(transaction, &model, &vectors).await)
-            .await
+        let (model, near) = (clean(model), self.near().await?);
+        self.write(async move |transaction, _| {
+            vectors::keep(transaction, &model, &vectors).await?;
+            match &near {
+                Some(near) => near.keep(transaction, &model, &vectors).await,
+                None => Ok(()),
+            }
+        })
+        .await
     }
 
     async fn without_vector(
@@ -134,8 +167,22 @@ impl MemoryIndex for PostgresStore {
         scopes: &[String],
         limit: usize,
     ) -> Result<Vec<MemoryUnit>, LogError> {
-        let (model, scopes) = (clean(model), scopes.to_vec());
-        self.read(async move |client| vectors::missing(client, &model, &scopes, limit).await)
+        let (model, scopes, near) = (clean(model), scopes.to_vec(), self.near().await?);
+        self.read(async move |client| {
+            if let Some(near) = &near {
+                near.copy_missing(client, &model).await?;
+            }
+            vectors::missing(client, &model, &scopes, limit).await
+        })
+        .await
+    }
+}
+
+impl PostgresStore {
+    /// Returns the extension that compares vectors, if the server has it.
+    async fn near(&self) -> Result<Option<Near>, LogError> {
+        self.thread
+            .run(async move |context| Ok(context.near.clone()))
             .await
     }
 }
@@ -303,14 +350,15 @@ async fn insert(
     run(client, sql, &[&scope, &length]).await.map(drop)
 }
 
-async fn unread(client: &impl GenericClient, place: &str) -> Result<Vec<Unread>, Fault> {
+async fn unread(client: &impl GenericClient, scope: &str) -> Result<Vec<Unread>, Fault> {
     let sql = "SELECT session.id, coalesce(source.read_to, 0), session.last_seq FROM session \
         LEFT JOIN (SELECT memory_source.session, max(memory_source.read_to) AS read_to FROM memory_source \
-        JOIN memory_scope ON memory_scope.id = memory_source.scope WHERE memory_scope.place = $1 GROUP BY 1) \
+        JOIN memory_scope ON memory_scope.id = memory_source.scope WHERE memory_scope.place = $3 GROUP BY 1) \
         AS source ON source.session = session.id \
-        WHERE session.place = $1 AND session.parent IS NULL AND session.last_seq > coalesce(source.read_to, 0) \
+        WHERE session.place = $1 AND session.user_name = $2 AND session.parent IS NULL AND session.last_seq > coalesce(source.read_to, 0) \
         ORDER BY session.created_at, session.id LIMIT 1000";
-    let found = rows(client, sql, &[&place]).await?;
+    let (user, place) = UserName::split(scope);
+    let found = rows(client, sql, &[&place, &user.as_str(), &scope]).await?;
     let unread = |row: &Row| Unread {
         session: session(row, 0),
         after: number(row, 1),

@@ -8,7 +8,7 @@ use windlass_core::log::{
     AgentBudget, AgentLedger, AgentLimits, AgentQuery, AgentRow, Batch, Booking, Entry, Exchange, Exchanges,
     Found, Frame, GoalInfo, GoalRegistry, Label, Lease, Ledger, Lifecycle, LogError, MessagePlaces, NewAgent,
     NewExchange, NewSession, Opened, Preferences, SessionInfo, SessionLog, SessionQuery, Sessions,
-    SpawnError, Spawned, Spent, SpentBy,
+    SpawnError, Spawned, Spent, SpentBy, UserName,
 };
 
 use super::failure::Fault;
@@ -152,9 +152,14 @@ impl Sessions for PostgresStore {
             .await
     }
 
-    async fn search(&self, words: &str, limit: usize) -> Result<Vec<Found>, LogError> {
-        let words = words.to_owned();
-        self.read(async move |client| search::search(client, &words, limit).await)
+    async fn search(
+        &self,
+        words: &str,
+        user: Option<&UserName>,
+        limit: usize,
+    ) -> Result<Vec<Found>, LogError> {
+        let (words, user) = (words.to_owned(), user.cloned());
+        self.read(async move |client| search::search(client, &words, user.as_ref(), limit).await)
             .await
     }
 }

@@ -6,10 +6,53 @@ use windlass_core::log::LogError;
 use super::failure::Fault;
 
 /// Key of the advisory lock under which the tables are migrated: "WNDL".
-const LOCK: i64 = 0x574E_444C;
+pub(super) const LOCK: i64 = 0x574E_444C;
 
 /// Oldest supported version of the server.
 const MIN_SERVER: i64 = 130_000;
+
+/// Users: owners of sessions, and of what was spent. An empty name is the local user.
+const USERS: &str = "
+ALTER TABLE session ADD COLUMN user_name text COLLATE \"C\" NOT NULL DEFAULT '';
+CREATE INDEX session_user ON session (user_name, updated_at) WHERE user_name <> '';
+ALTER TABLE booking ADD COLUMN user_name text COLLATE \"C\" NOT NULL DEFAULT '';
+CREATE INDEX booking_user ON booking (user_name, time) WHERE user_name <> '';
+CREATE FUNCTION booking_user () RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  NEW.user_name := coalesce((SELECT session.user_name FROM windlass.session WHERE session.id = NEW.session), NEW.user_name);
+  RETURN NEW;
+END $$;
+CREATE TRIGGER booking_user BEFORE INSERT ON booking FOR EACH ROW EXECUTE FUNCTION booking_user();
+";
+
+/// The audit log. Rows are only added; old ones may go once the head says so.
+const AUDIT: &str = "
+CREATE TABLE audit (
+  number    bigint PRIMARY KEY,
+  previous  text NOT NULL,
+  content   text NOT NULL,
+  hash      text NOT NULL,
+  time      bigint NOT NULL,
+  user_name text COLLATE \"C\" NOT NULL,
+  session   text COLLATE \"C\",
+  action    text NOT NULL
+);
+CREATE INDEX audit_time ON audit (time);
+CREATE INDEX audit_user ON audit (user_name, number);
+CREATE INDEX audit_session ON audit (session, number) WHERE session IS NOT NULL;
+CREATE TABLE audit_head (
+  id          int PRIMARY KEY CHECK (id = 1),
+  number      bigint NOT NULL,
+  hash        text NOT NULL,
+  pruned      bigint NOT NULL,
+  pruned_hash text NOT NULL
+);
+INSERT INTO audit_head VALUES (1, 0, '', 0, '');
+CREATE FUNCTION audit_is_fixed () RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+  IF TG_OP = 'DELETE' AND OLD.number <= (SELECT pruned FROM windlass.audit_head) THEN RETURN OLD; END IF;
+  RAISE EXCEPTION 'the audit log cannot be changed';
+END $$;
+CREATE TRIGGER audit_is_fixed BEFORE UPDATE OR DELETE ON audit FOR EACH ROW EXECUTE FUNCTION audit_is_fixed();
+";
 
 /// Steps from each version to the next; never edited once released.
 const MIGRATIONS: &[&str] = &["
@@ -330,7 +373,7 @@ CREATE TABLE memory_miss (
   session  text NOT NULL,
   time     bigint NOT NULL
 );
-"];
+", USERS, AUDIT];
 
 /// Checks the server, creates the tables, and migrates older versions. A newer version is left alone.
 pub(super) async fn prepare(client: &mut Object) -> Result<(), Fault> {

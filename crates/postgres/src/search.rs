@@ -8,8 +8,8 @@ use deadpool_postgres::GenericClient;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use windlass_core::id::SessionId;
-use windlass_core::log::Found;
-use windlass_core::words::{query_words, stem, words};
+use windlass_core::log::{Found, UserName, by_session};
+use windlass_core::words::{query_words, related, stem, words};
 
 use super::failure::Fault;
 use super::sql::{number, only, row, rows, signed};
@@ -20,6 +20,9 @@ const B: f64 = 0.75;
 
 /// Number of words of a snippet.
 const SNIPPET: usize = 16;
+
+/// Matches that are read for each one that is shown, so that sessions with several of them are recognized.
+const WIDER: usize = 5;
 
 /// Maximum position of a word, and maximum number of its positions, that a `tsvector` keeps.
 const MAX_POSITION: usize = 16_383;
@@ -86,8 +89,11 @@ impl Question {
         let start = words.last()?.clone();
         let mut lexemes: Vec<String> = Vec::new();
         for lexeme in words.iter().map(|word| stem(word)) {
-            if !lexemes.contains(&lexeme) {
-                lexemes.push(lexeme);
+            let others = related(&lexeme).iter().map(|word| stem(word));
+            for word in std::iter::once(lexeme.clone()).chain(others) {
+                if !lexemes.contains(&word) {
+                    lexemes.push(word);
+                }
             }
         }
         Some(Self { lexemes, start })
@@ -121,6 +127,7 @@ struct Hit {
 pub(super) async fn search(
     client: &impl GenericClient,
     question: &str,
+    user: Option<&UserName>,
     limit: usize,
 ) -> Result<Vec<Found>, Fault> {
     let Some(question) = Question::of(question) else {
@@ -136,11 +143,17 @@ pub(super) async fn search(
         ARRAY(SELECT lexeme FROM unnest(words) WHERE lexeme = ANY($2) OR starts_with(lexeme, $3) ORDER BY lexeme), \
         ARRAY(SELECT coalesce(array_length(positions, 1), 1)::bigint FROM unnest(words) \
         WHERE lexeme = ANY($2) OR starts_with(lexeme, $3) ORDER BY lexeme) \
-        FROM said WHERE words @@ $1::text::tsquery";
+        FROM said WHERE words @@ $1::text::tsquery AND ($4::text IS NULL OR EXISTS \
+        (SELECT 1 FROM session WHERE session.id = said.session AND session.user_name = $4))";
     let found = rows(
         client,
         sql,
-        &[&question.query(), &question.lexemes, &question.start],
+        &[
+            &question.query(),
+            &question.lexemes,
+            &question.start,
+            &user.map(UserName::as_str),
+        ],
     )
     .await?;
     let hits = found.iter().map(|row| {
@@ -159,8 +172,12 @@ pub(super) async fn search(
         }
     });
     let ranked = ranked(hits.collect(), number(&all, 0), number(&all, 1));
+    let ranked = ranked.into_iter().take(limit.saturating_mul(WIDER)).collect();
+    let ranked = by_session(ranked, limit, |(score, hit): &(f64, Hit)| {
+        (hit.session.clone(), *score)
+    });
     let mut results = Vec::new();
-    for hit in ranked.into_iter().take(limit) {
+    for (_, hit) in ranked {
         let sql = "SELECT coalesce(session.name, session.title, ''), said.text FROM said JOIN session ON session.id = said.session \
             WHERE said.session = $1 AND said.seq = $2";
         let Some(said) = row(client, sql, &[&hit.session, &hit.seq]).await? else {
@@ -177,7 +194,7 @@ pub(super) async fn search(
 }
 
 /// Orders texts by BM25, best first. Every text with a term is among them, so the terms are counted here.
-fn ranked(hits: Vec<Hit>, texts: u64, length: u64) -> Vec<Hit> {
+fn ranked(hits: Vec<Hit>, texts: u64, length: u64) -> Vec<(f64, Hit)> {
     let texts = real(signed(texts)).max(1.0);
     let average = (real(signed(length)) / texts).max(1.0);
     let mut with: HashMap<usize, f64> = HashMap::new();
@@ -202,7 +219,7 @@ fn ranked(hits: Vec<Hit>, texts: u64, length: u64) -> Vec<Hit> {
         let by_score = right.partial_cmp(left).unwrap_or(Ordering::Equal);
         by_score.then_with(|| (&a.session, a.seq).cmp(&(&b.session, b.seq)))
     });
-    scored.into_iter().map(|(_, hit)| hit).collect()
+    scored
 }
 
 /// Converts a count. None of ours is too large.
@@ -314,7 +331,7 @@ mod tests {
         hits.push(hit("short", 5, &[1]));
         let order: Vec<String> = ranked(hits, 100, 1000)
             .into_iter()
-            .map(|hit| hit.session)
+            .map(|(_, hit)| hit.session)
             .collect();
         assert_eq!(order[..2], ["short", "long"]);
     }

@@ -86,6 +86,7 @@ pub const SESSION_TABLES: &[CopiedTable] = &[
             ("exchanges", Number),
             ("exchange_bytes", Number),
             ("exchanges_full", Switch),
+            ("user_name", Text),
         ],
     },
     CopiedTable {
@@ -216,6 +217,7 @@ pub const SESSION_TABLES: &[CopiedTable] = &[
             ("cache_read", Number),
             ("cache_write", Number),
             ("cost_usd", Real),
+            ("user_name", Text),
         ],
     },
 ];

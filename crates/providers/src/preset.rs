@@ -37,6 +37,14 @@ pub fn preset(name: &str) -> Option<&'static Preset> {
     entries().iter().find(|entry| entry.name == name)?.read()
 }
 
+/// Returns the environment variables that may hold a key, of all presets. Parses none of them.
+pub fn key_variables() -> impl Iterator<Item = &'static str> {
+    let lines = entries().iter().flat_map(|entry| entry.text.lines());
+    // Every other piece between quotation marks is a name.
+    let listed = lines.filter(|line| line.starts_with("keys = "));
+    listed.flat_map(|line| line.split('"').skip(1).step_by(2))
+}
+
 /// An entry of the table: its name, and its remaining text unparsed. An entry is parsed on first use, because
 /// parsing the whole table would delay the first request.
 struct Entry {
@@ -172,6 +180,8 @@ mod tests {
     fn the_table_is_well_formed() {
         let presets: Vec<&Preset> = presets().collect();
         assert_eq!(presets.len(), entries().len());
+        let variables = presets.iter().flat_map(|preset| &preset.key_variables);
+        assert!(variables.eq(key_variables()));
         for name in [
             "anthropic",
             "openai",

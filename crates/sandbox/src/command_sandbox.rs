@@ -12,6 +12,7 @@ use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
 use crate::egress::{self, Egress, Reached};
+use crate::process::alone::{self, Changes};
 use crate::process::{self, Duplex, Tree};
 use crate::scan::{MAX_ENTRIES, Scan};
 use crate::temp::PrivateTemp;
@@ -53,8 +54,32 @@ pub struct Access {
     pub escalation: Escalation,
     /// Hosts that network access is limited to; empty for all.
     pub hosts: Vec<String>,
+    /// The protected files that the command changes, if it does not write outside as well.
+    pub protected: ProtectedChange,
     /// True if a person approved that the command changes protected files. A mode or a rule does not allow that.
     pub lifted: bool,
+}
+
+/// The protected files that a command is known to change.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ProtectedChange {
+    /// Those of git repositories.
+    pub git: bool,
+    /// Others, by their real paths.
+    pub paths: Vec<PathBuf>,
+}
+
+impl ProtectedChange {
+    /// Returns true if nothing protected is changed.
+    pub fn is_none(&self) -> bool {
+        !self.git && self.paths.is_empty()
+    }
+
+    /// Returns true if the protection of this path has to be lifted for the change.
+    fn includes(&self, protected: &Path) -> bool {
+        let is_named = |path: &PathBuf| path.starts_with(protected) || protected.starts_with(path);
+        (self.git && protected.ends_with(".git")) || self.paths.iter().any(is_named)
+    }
 }
 
 impl Access {
@@ -64,15 +89,37 @@ impl Access {
             reads_only: category == Category::Read && !escalation.outside,
             escalation,
             hosts: Vec::new(),
+            protected: ProtectedChange::default(),
             lifted: false,
         }
     }
 
-    /// Lets an approved command that may write outside the workspace change protected files, too.
+    /// Lets an approved command change the protected files that were shown; all of them, if it may write outside the
+    /// workspace.
     #[must_use]
     pub fn confirmed(mut self, confirmed: bool) -> Self {
-        self.lifted = confirmed && self.escalation.outside;
+        self.lifted = confirmed && (self.escalation.outside || !self.protected.is_none());
         self
+    }
+
+    /// Names the protected files that the command changes.
+    #[must_use]
+    pub fn changing(mut self, protected: ProtectedChange) -> Self {
+        self.protected = protected;
+        self
+    }
+
+    /// Returns true if the command changes protected files, and could not change all files anyway.
+    fn changes_protected(&self) -> bool {
+        !self.escalation.outside && !self.protected.is_none()
+    }
+
+    fn changes(&self) -> Changes {
+        match self {
+            Self { lifted: true, .. } if self.changes_protected() => Changes::Protected,
+            Self { reads_only: true, .. } => Changes::Nothing,
+            _ => Changes::Files,
+        }
     }
 
     /// Limits network access to some hosts.
@@ -142,10 +189,17 @@ impl CommandSandbox {
         let Some(policy) = &self.policy else {
             return;
         };
+        if access.changes_protected()
+            && let Some(refusal) = alone::refusal()
+        {
+            judgement.refusal.get_or_insert(refusal);
+        }
+        let protected = access.escalation.protected;
         let access = &effective(policy, access);
         let escalation = access.escalation;
         judgement.escalation = Escalation {
             network: escalation.network && policy.network != Network::On,
+            protected,
             ..escalation
         };
         let mut ask = |reason: String| {
@@ -158,8 +212,7 @@ impl CommandSandbox {
                 hosts => format!("it reaches {}, and no other host", hosts.join(", ")),
             });
         }
-        // The caller has named the protected files, which may be inside.
-        if escalation.outside && !escalation.protected {
+        if escalation.outside {
             ask("it writes outside the workspace".to_owned());
         }
         if self.scan().is_some_and(|scan| scan.is_partial) {
@@ -187,7 +240,7 @@ impl CommandSandbox {
                 judgement.escalation = Escalation {
                     network: true,
                     outside: true,
-                    protected: escalation.protected,
+                    protected,
                 };
             }
             Err(error) => {
@@ -195,6 +248,14 @@ impl CommandSandbox {
                     format!("Refused (security): commands cannot be confined: {error}. Tell the user.")
                 });
             }
+        }
+    }
+
+    /// Prepares the start of a command: ends the processes that ended commands have left behind, if it changes
+    /// protected files.
+    pub async fn settle(&self, access: &Access) {
+        if access.changes() == Changes::Protected {
+            alone::end_leftovers().await;
         }
     }
 
@@ -215,6 +276,7 @@ impl CommandSandbox {
             return process::spawn(program, arguments, cwd, env, Stdio::null());
         };
         let access = &effective(policy, access);
+        let turn = alone::turn(access.changes())?;
         match built(&self.sandbox(policy, access)) {
             Ok(sandbox) => {
                 if access.lifted {
@@ -236,7 +298,9 @@ impl CommandSandbox {
                     cwd: &cwd,
                     env: &env,
                 };
-                process::confined(sandbox, start)
+                let started = process::confined(sandbox, start)?;
+                turn.end(&started.0, access.changes());
+                Ok(started)
             }
             Err(error) if !error.is_about_machine() => Err(io::Error::other(error.to_string())),
             Err(_) => process::spawn(program, arguments, cwd, env, Stdio::null()),
@@ -416,8 +480,13 @@ impl CommandSandbox {
             .denied
             .extend(asked.filter(|domain| !is_granted(domain)));
         let outside = access.escalation.outside;
-        if access.lifted {
-            policy.read_only.clear();
+        match access.lifted {
+            true if outside => policy.read_only.clear(),
+            // Nothing absent is held: `git clone` needs an empty folder, and creates what the repository has.
+            true => policy
+                .read_only
+                .retain(|path| !access.protected.includes(path) && is_there(path)),
+            false => {}
         }
         // Placeholders are for the folders that every command may write. Elsewhere, only what exists is protected.
         let roots = policy.write.clone();
@@ -443,6 +512,11 @@ impl CommandSandbox {
     }
 }
 
+/// Returns true if a path exists and is no placeholder.
+fn is_there(path: &Path) -> bool {
+    rustix::fs::lstat(path).is_ok_and(|found| !crate::is_placeholder(&found))
+}
+
 fn built(cell: &Built) -> Result<&Sandbox, &SandboxError> {
     cell.get().map_or(Err(&SandboxError::Arguments), Result::as_ref)
 }
@@ -459,6 +533,11 @@ fn effective(policy: &SandboxPolicy, access: &Access) -> Access {
         Network::Off => false,
     };
     let mut access = access.clone();
+    if !access.lifted {
+        // Until a person has agreed, it is a command like any other.
+        access.protected = ProtectedChange::default();
+        access.escalation.protected = false;
+    }
     if covered || !access.escalation.network {
         access.escalation.network = false;
         access.hosts.clear();

@@ -8,7 +8,7 @@
 //! The proxy does not look into encrypted connections: whoever answers for an allowed name may pass data on.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs, UdpSocket};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -25,6 +25,8 @@ const CONNECTIONS: usize = 256;
 const HEAD: usize = 32 * 1024;
 /// Time for a client to send the head of a request, and for a host to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(30);
+/// Pause after a connection could not be accepted.
+const PAUSE: Duration = Duration::from_millis(50);
 /// Maximum number of hosts that are recorded.
 const RECORDED: usize = 1000;
 
@@ -144,7 +146,15 @@ impl Egress {
     /// Accepts connections, on a thread of its own, until the listener is shut down.
     pub(crate) fn serve(self: Arc<Self>, listener: TcpListener) {
         let work = move || {
-            while let Ok((client, _)) = listener.accept() {
+            loop {
+                let client = match listener.accept() {
+                    Ok((client, _)) => client,
+                    Err(error) if is_passing(&error) => {
+                        thread::sleep(PAUSE);
+                        continue;
+                    }
+                    Err(_) => return,
+                };
                 if self.open.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
                     self.open.fetch_sub(1, Ordering::Relaxed);
                     continue;
@@ -231,6 +241,13 @@ struct Request {
 impl Request {
     fn parse(head: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(head).ok()?;
+        // A host may take a lone line feed for the end of a line, and the next line for another header.
+        if text
+            .replace("\r\n", "")
+            .contains(|letter: char| letter.is_control() && letter != '\t')
+        {
+            return None;
+        }
         let (line, headers) = text.split_once("\r\n")?;
         let mut words = line.split(' ');
         let (method, target, version) = (words.next()?, words.next()?, words.next()?);
@@ -322,7 +339,7 @@ fn connect(name: &str, port: u16) -> io::Result<TcpStream> {
     let says_so = name == "localhost" || name.parse::<IpAddr>().is_ok();
     let mut last = io::Error::other("the name has no address");
     for address in (name, port).to_socket_addrs()? {
-        if !says_so && is_local(address) {
+        if !says_so && (is_local(address) || is_own(address)) {
             last = io::Error::other(format!("the name leads to {}", address.ip()));
             continue;
         }
@@ -345,6 +362,19 @@ fn is_local(address: SocketAddr) -> bool {
     }
 }
 
+/// Returns true if an address belongs to this machine: the system would reach it from the same address. Nothing is sent.
+fn is_own(address: SocketAddr) -> bool {
+    let any: SocketAddr = match address {
+        SocketAddr::V4(_) => (std::net::Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (std::net::Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let from = UdpSocket::bind(any).and_then(|socket| {
+        socket.connect(address)?;
+        socket.local_addr()
+    });
+    from.is_ok_and(|from| from.ip() == address.ip())
+}
+
 fn refuse(client: &mut TcpStream, status: &str, text: &str) -> io::Result<()> {
     let length = text.len();
     let reply = format!(
@@ -352,6 +382,21 @@ fn refuse(client: &mut TcpStream, status: &str, text: &str) -> io::Result<()> {
     );
     client.write_all(reply.as_bytes())?;
     client.shutdown(Shutdown::Write)
+}
+
+/// Returns true if a connection could not be accepted, but others can be later. A listener that was shut down ends.
+fn is_passing(error: &io::Error) -> bool {
+    let is_full = [
+        rustix::io::Errno::MFILE,
+        rustix::io::Errno::NFILE,
+        rustix::io::Errno::NOBUFS,
+        rustix::io::Errno::NOMEM,
+    ];
+    let errno = rustix::io::Errno::from_io_error(error);
+    matches!(
+        error.kind(),
+        io::ErrorKind::Interrupted | io::ErrorKind::ConnectionAborted
+    ) || errno.is_some_and(|errno| is_full.contains(&errno))
 }
 
 /// Passes bytes on in both directions until both ends have finished.
@@ -409,6 +454,19 @@ mod tests {
         }
     }
 
+    /// SAFE-12: an address of this machine is known, whatever it is.
+    #[test]
+    fn addresses_of_this_machine_are_known() {
+        assert!(is_own(([127, 0, 0, 1], 80).into()));
+        let away = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+            socket.connect("192.0.2.1:80")?;
+            socket.local_addr()
+        });
+        // A machine without a network has no other address.
+        assert!(away.is_err() || away.is_ok_and(|own| is_own((own.ip(), 80).into())));
+        assert!(!is_own(([192, 0, 2, 1], 80).into()));
+    }
+
     /// SAFE-12: the name that is checked is the name that is connected, however the request spells it.
     #[test]
     fn requests_name_one_host() {
@@ -433,6 +491,10 @@ mod tests {
             "GET http://a.org@evil.net/ HTTP/1.1\r\n\r\n",
             "GET http://*.org/ HTTP/1.1\r\n\r\n",
             "GET http://a.org/ x HTTP/1.1\r\n\r\n",
+            "GET http://a.org/ HTTP/1.1\r\nA: b\nHost: evil.net\r\n\r\n",
+            "GET http://a.org/\rHost:evil.net HTTP/1.1\r\n\r\n",
+            "GET http://a.org/\0 HTTP/1.1\r\n\r\n",
+            "GET\nX http://a.org/ HTTP/1.1\r\n\r\n",
             "\r\n\r\n",
         ] {
             assert_eq!(parsed(head), None, "{head}");

@@ -87,7 +87,7 @@ use std::process::ExitStatus;
 
 use rustix::process::{Resource, Rlimit};
 
-pub use self::command_sandbox::{Access, CommandSandbox};
+pub use self::command_sandbox::{Access, CommandSandbox, ProtectedChange};
 pub use self::digest::sha256_hex;
 pub use self::egress::{Reached, domain_hosts, is_host};
 pub use self::environment::{child_environment, reading_environment};

@@ -62,7 +62,7 @@ mod tests {
     use std::sync::Arc;
 
     use tokio_util::sync::CancellationToken;
-    use windlass_core::tool::{Person, Progress};
+    use windlass_core::tool::{CallModel, Person, Progress};
 
     use super::*;
 
@@ -81,6 +81,7 @@ mod tests {
             }),
             progress: Progress::none(),
             person: Person::nobody(),
+            model: CallModel::none(),
             confirmed: false,
             places: Arc::default(),
         }

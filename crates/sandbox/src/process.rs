@@ -10,6 +10,7 @@
 //! A kill continues after the call that requested it has returned. [`settle`] ends what runs in the
 //! [`Background`] and waits for the kills in progress; the program calls it before it exits.
 
+pub(crate) mod alone;
 mod background;
 mod duplex;
 mod group;

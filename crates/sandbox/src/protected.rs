@@ -5,10 +5,20 @@
 //! sandbox makes [`ProtectedPaths::in_workspace`] and [`ProtectedPaths::of_user`] read-only, whether they exist or
 //! not.
 
+mod git_settings;
+mod gitlinks;
+mod repository;
+
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+
+use crate::temp::SHARED;
+
+pub use self::repository::is_repository;
+use self::repository::{GIT, GIT_REDIRECTS, MODULE_DEPTH, run_by_git};
+pub(crate) use self::repository::{absent_redirect, in_git};
 
 /// Names that are protected in every folder, and the program that runs what they contain.
 const NAMES: &[(&str, &str)] = &[
@@ -22,21 +32,60 @@ const NAMES: &[(&str, &str)] = &[
     (".kiro", "the editor"),
     (".devcontainer", "the editor"),
     (".devcontainer.json", "the editor"),
+    (".trae", "the editor"),
+    (".vs", "the editor"),
+    (".helix", "Helix"),
     (".exrc", "vim"),
     (".nvimrc", "vim"),
     (".nvim.lua", "vim"),
+    (".lazy.lua", "vim"),
+    (".vimrc", "vim"),
+    (".lvimrc", "vim"),
+    (".vim", "vim"),
     (".dir-locals.el", "Emacs"),
+    (".dir-locals-2.el", "Emacs"),
     (".claude", "Claude Code"),
     (".claude.json", "Claude Code"),
     (".codex", "Codex"),
     (".gemini", "Gemini CLI"),
     (".opencode", "opencode"),
+    ("opencode.json", "opencode"),
+    ("opencode.jsonc", "opencode"),
+    (".crush", "Crush"),
+    (".crush.json", "Crush"),
+    ("crush.json", "Crush"),
+    (".qwen", "Qwen Code"),
+    (".amazonq", "Amazon Q"),
+    (".kilocode", "Kilo Code"),
+    (".factory", "Factory"),
+    (".junie", "Junie"),
     (".continue", "Continue"),
     (".roo", "Roo Code"),
     (".aider.conf.yml", "aider"),
     (".mcp.json", "an agent"),
     (".envrc", "direnv"),
+    (".mise", "mise"),
+    (".mise.toml", "mise"),
+    (".mise.local.toml", "mise"),
+    ("mise.toml", "mise"),
+    ("mise.local.toml", "mise"),
+    (".autoenv", "the shell"),
+    (".autoenv.zsh", "the shell"),
+    (".Rprofile", "R"),
+    (".irbrc", "irb"),
+    (".pryrc", "pry"),
+    (".pdbrc", "pdb"),
+    (".gdbinit", "gdb"),
+    (".lldbinit", "lldb"),
+    (".iex.exs", "iex"),
+    (".ghci", "GHCi"),
+    (".ocamlinit", "OCaml"),
+    (".octaverc", "Octave"),
     (".husky", "git"),
+    (".pre-commit-config.yaml", "git"),
+    ("lefthook.yml", "git"),
+    (".lefthook.yml", "git"),
+    (".overcommit.yml", "git"),
 ];
 
 /// Names that get a placeholder in the workspace if they do not exist, beside `.git`. Few, because each is an empty
@@ -53,14 +102,6 @@ const HELD: &[&str] = &[
     ".gemini",
     ".mcp.json",
 ];
-
-/// Entries of a repository's folder that git runs, or that name programs for it to run. All of them are held when
-/// absent.
-const GIT: &[&str] = &["hooks", "config", "config.worktree", "info/attributes"];
-
-/// Entries that redirect git to other settings. They are protected if they exist. Git does not accept a placeholder, so
-/// a sandbox removes the first of them if it appears.
-const GIT_REDIRECTS: &[&str] = &["commondir", "gitdir"];
 
 /// Start-up files in a home folder, and the program that runs them. Folders end with a slash.
 const HOME: &[(&str, &str)] = &[
@@ -86,9 +127,19 @@ const HOME: &[(&str, &str)] = &[
     (".config/zsh/", SHELL),
     (".config/nushell/", SHELL),
     (".config/environment.d/", SHELL),
+    (".config/mise/", SHELL),
+    (".config/starship.toml", SHELL),
+    (".config/xonsh/", SHELL),
+    (".config/powershell/", SHELL),
+    (".bash_completion", SHELL),
+    (".local/share/bash-completion/", SHELL),
     (".local/bin/", SHELL),
     ("bin/", SHELL),
     (".cargo/bin/", SHELL),
+    ("go/bin/", SHELL),
+    (".bun/bin/", SHELL),
+    (".deno/bin/", SHELL),
+    (".volta/bin/", SHELL),
     (".cargo/env", SHELL),
     (".cargo/config", "cargo"),
     (".cargo/config.toml", "cargo"),
@@ -108,6 +159,8 @@ const HOME: &[(&str, &str)] = &[
     (".config/sway/", DESKTOP),
     (".config/hypr/", DESKTOP),
     (".local/share/applications/", DESKTOP),
+    (".local/share/dbus-1/", DESKTOP),
+    (".config/openbox/", DESKTOP),
     (".config/systemd/", "systemd"),
     (".local/share/systemd/", "systemd"),
     (".config/cron/", "cron"),
@@ -126,6 +179,33 @@ const HOME: &[(&str, &str)] = &[
     (".config/Code/", "the editor"),
     (".config/Cursor/", "the editor"),
     (".config/zed/", "the editor"),
+    (".config/VSCodium/", "the editor"),
+    (".config/helix/", "Helix"),
+    (".local/share/nvim/", "vim"),
+    (".config/kitty/", "the terminal"),
+    (".config/wezterm/", "the terminal"),
+    (".config/zellij/", "zellij"),
+    (".lldbinit", "lldb"),
+    (".config/gdb/", "gdb"),
+    (".pdbrc", "pdb"),
+    (".irbrc", "irb"),
+    (".Rprofile", "R"),
+    (".local/lib/", "Python"),
+    (".ipython/", "IPython"),
+    (".config/pip/", "pip"),
+    (".gradle/init.gradle", "Gradle"),
+    (".gradle/init.d/", "Gradle"),
+    (".m2/settings.xml", "Maven"),
+    (".yarnrc", "yarn"),
+    (".yarnrc.yml", "yarn"),
+    (".docker/cli-plugins/", "Docker"),
+    (".config/containers/", "Podman"),
+    (".hgrc", "Mercurial"),
+    (".config/jj/", "jj"),
+    (".config/lazygit/", "lazygit"),
+    (".config/opencode/", "opencode"),
+    (".lessfilter", "less"),
+    (".forward", "the mail server"),
     (".npmrc", "npm"),
     (".curlrc", "curl"),
     (".wgetrc", "wget"),
@@ -169,18 +249,13 @@ const DESKTOP: &str = "the desktop";
 /// placeholder may take their place.
 const SHADOWING: &[&str] = &[".bash_profile", ".bash_login", ".vimrc", ".config/emacs"];
 
-/// Maximum depth below `.git/modules`, and maximum number of folders that are looked at there.
-const MODULE_DEPTH: usize = 12;
-const MAX_MODULES: usize = 20_000;
-
-/// Maximum size of a repository's settings that are searched for the folder of its hooks.
-const MAX_CONFIG: u64 = 256 << 10;
-
 /// The protected paths of a session: names in every folder, and the start-up files of the user and the machine.
 #[derive(Debug, Clone, Default)]
 pub struct ProtectedPaths {
     root: PathBuf,
     home: Option<PathBuf>,
+    /// Files that Windlass itself runs with other rights than a command has.
+    run_here: Vec<PathBuf>,
 }
 
 /// The thing that keeps the place of an absent protected path.
@@ -201,7 +276,16 @@ impl ProtectedPaths {
         Self {
             root: root.to_owned(),
             home: home.filter(|home| home.is_absolute()).map(real),
+            run_here: Vec::new(),
         }
+    }
+
+    /// Adds files of the project that Windlass runs with other rights than a command has: scripts of hooks, tools and
+    /// servers.
+    #[must_use]
+    pub fn with_run_here(mut self, files: impl IntoIterator<Item = PathBuf>) -> Self {
+        self.run_here = files.into_iter().flat_map(both_names).collect();
+        self
     }
 
     /// Returns the reason to ask before a call changes this path, which must be absolute and without `..`: "it
@@ -217,9 +301,12 @@ impl ProtectedPaths {
         if let Some(found) = in_repository(below).or_else(|| by_name(below)) {
             return Some(found);
         }
-        let hooks = hooks_folder(&self.root.join(".git"));
-        if hooks.is_some_and(|hooks| path.starts_with(hooks)) || in_bare_repository(path) {
+        let run = run_by_git(&self.root.join(".git"), self.home.as_deref());
+        if run.iter().any(|run| path.starts_with(run)) || in_bare_repository(path) {
             return Some((below.display().to_string(), "git"));
+        }
+        if self.run_here.iter().any(|run| path.starts_with(run)) {
+            return Some((below.display().to_string(), "Windlass"));
         }
         if let Some(rest) = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
             let found = HOME.iter().find(|(name, _)| starts_with(rest, Path::new(name)));
@@ -231,13 +318,31 @@ impl ProtectedPaths {
         found.map(|(name, program)| ((*name).to_owned(), *program))
     }
 
-    /// Returns the protected paths at the top of the workspace, for the sandbox. Those that do not exist are
-    /// included if they get a placeholder.
+    /// Returns the protected paths in the workspace, for the sandbox. Those at its top that do not exist are included if
+    /// they get a placeholder.
     pub fn in_workspace(&self) -> Vec<PathBuf> {
-        let mut paths = vec![self.root.join(".git")];
+        let mut paths = self.at_top(&self.root);
+        paths.extend(run_by_git(&self.root.join(".git"), self.home.as_deref()));
+        paths.extend(self.run_here.iter().cloned());
+        paths
+    }
+
+    /// Returns the protected paths at the top of another writable folder, whose path must be real, for the sandbox. In
+    /// a folder that contains more than one project, nothing gets a placeholder.
+    pub fn in_folder(&self, folder: &Path) -> Vec<PathBuf> {
+        let is_above = |path: &Path| path.starts_with(folder);
+        let is_wide =
+            self.home.as_deref().is_some_and(is_above) || SHARED.map(Path::new).into_iter().any(is_above);
+        let mut paths = self.at_top(folder);
+        paths.retain(|path| !is_wide || exists(path));
+        paths
+    }
+
+    fn at_top(&self, folder: &Path) -> Vec<PathBuf> {
+        let mut paths = vec![folder.join(".git")];
         for (name, _) in NAMES {
-            let path = self.root.join(name);
-            if HELD.contains(name) || path.symlink_metadata().is_ok() {
+            let path = folder.join(name);
+            if HELD.contains(name) || exists(&path) {
                 paths.push(path);
             }
         }
@@ -263,46 +368,6 @@ impl ProtectedPaths {
             .map(|(name, program)| ((*name).to_owned(), *program));
         git.chain(names).chain(home).chain(machine)
     }
-}
-
-/// Returns the protected paths of a repository, given its `.git`, which may be a folder, a pointer to one, or absent.
-/// Any other path stands for itself.
-pub(crate) fn in_git(git: &Path) -> Vec<PathBuf> {
-    if !git.ends_with(".git") {
-        return vec![git.to_owned()];
-    }
-    let mut paths = Vec::new();
-    let Ok(found) = fs::symlink_metadata(git) else {
-        return vec![git.to_owned()];
-    };
-    if !found.is_dir() {
-        paths.push(git.to_owned());
-    } else if !is_repository(git) {
-        // Empty, or a placeholder: git does not use it yet.
-        return vec![git.to_owned()];
-    }
-    if let Some(folder) = git_folder(git) {
-        paths.extend(in_git_folder(&folder));
-        paths.extend(hooks_folder(git));
-        let mut left = MAX_MODULES;
-        modules(&folder.join("modules"), MODULE_DEPTH, &mut left, &mut paths);
-        for worktree in folders_in(&folder.join("worktrees")) {
-            let entries = GIT_REDIRECTS.iter().chain(&["config.worktree"]);
-            paths.extend(
-                entries
-                    .map(|name| worktree.join(name))
-                    .filter(|path| exists(path)),
-            );
-        }
-    }
-    paths
-}
-
-/// Returns the file that would redirect git to other settings, if there is none, given the hooks of a repository.
-pub(crate) fn absent_redirect(hooks: &Path) -> Option<PathBuf> {
-    let folder = hooks.parent().filter(|_| hooks.ends_with("hooks"))?;
-    let redirect = folder.join(GIT_REDIRECTS.first()?);
-    (is_repository(folder) && !exists(&redirect)).then_some(redirect)
 }
 
 /// Returns the thing that keeps the place of this path while it is absent.
@@ -387,80 +452,14 @@ fn starts_with(path: &Path, start: &Path) -> bool {
     })
 }
 
-/// Returns true if a folder looks like the folder of a repository.
-pub fn is_repository(folder: &Path) -> bool {
-    exists(&folder.join("HEAD")) || exists(&folder.join("commondir"))
-}
-
-/// Returns the folder that a `.git` names: itself, or the one that a pointer leads to.
-fn git_folder(git: &Path) -> Option<PathBuf> {
-    let found = fs::metadata(git).ok()?;
-    if found.is_dir() {
-        return Some(git.to_owned());
-    }
-    let text = read_short(git)?;
-    let target = text.trim_end().strip_prefix("gitdir:")?.trim_start();
-    let folder = fs::canonicalize(git.parent()?.join(target)).ok()?;
-    is_repository(&folder).then_some(folder)
-}
-
-fn in_git_folder(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = GIT.iter().map(|name| folder.join(name)).collect();
-    let redirects = GIT_REDIRECTS.iter().map(|name| folder.join(name));
-    paths.extend(redirects.filter(|path| exists(path)));
-    paths
-}
-
-/// Adds the protected paths of submodules, whose folders can be nested.
-fn modules(folder: &Path, depth: usize, left: &mut usize, paths: &mut Vec<PathBuf>) {
-    for inner in folders_in(folder) {
-        let Some(fewer) = left.checked_sub(1) else { return };
-        *left = fewer;
-        if is_repository(&inner) {
-            paths.extend(in_git_folder(&inner));
-            if let Some(depth) = depth.checked_sub(1) {
-                modules(&inner.join("modules"), depth, left, paths);
-            }
-        } else if let Some(depth) = depth.checked_sub(1) {
-            modules(&inner, depth, left, paths);
-        }
-    }
-}
-
-fn folders_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let mut folders: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
-        .map(|entry| entry.path())
-        .collect();
-    folders.sort();
-    folders
-}
-
-/// Returns the folder of hooks that the settings of a repository name, if it is among the repository's files.
-fn hooks_folder(git: &Path) -> Option<PathBuf> {
-    let root = git.parent()?;
-    let text = read_short(&git_folder(git)?.join("config"))?;
-    let value = text.lines().rev().find_map(|line| {
-        let (key, value) = line.split_once('=')?;
-        key.trim()
-            .eq_ignore_ascii_case("hookspath")
-            .then(|| value.trim().trim_matches('"'))
-    })?;
-    let path: PathBuf = root.join(value).components().collect();
-    let inside = path.starts_with(root) && path != root;
-    let plain = path.components().all(|part| part != Component::ParentDir);
-    (inside && plain).then_some(path)
-}
-
-fn read_short(path: &Path) -> Option<String> {
-    let found = fs::metadata(path).ok()?;
-    let is_short = found.is_file() && found.len() <= MAX_CONFIG;
-    is_short.then(|| fs::read_to_string(path).ok()).flatten()
-}
-
 fn exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
+}
+
+/// Returns a path as it is written, and with its links followed.
+fn both_names(path: PathBuf) -> impl Iterator<Item = PathBuf> {
+    let real = fs::canonicalize(&path).ok().filter(|real| *real != path);
+    std::iter::once(path).chain(real)
 }
 
 #[cfg(test)]

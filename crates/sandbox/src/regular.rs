@@ -71,13 +71,16 @@ pub fn read_given_text(path: &Path, max: u64) -> io::Result<String> {
 /// # Errors
 /// If the file is not a regular one, or the system refuses.
 pub fn read_open(file: File, max: u64) -> io::Result<(Vec<u8>, bool)> {
-    if !file.metadata()?.is_file() {
+    let data = file.metadata()?;
+    if !data.is_file() {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "this is not a regular file",
         ));
     }
-    let mut bytes = Vec::new();
+    // With room for all of it, a small file takes two reads.
+    let room = usize::try_from(data.len().min(max)).unwrap_or_default();
+    let mut bytes = Vec::with_capacity(room.saturating_add(1));
     file.take(max.saturating_add(1)).read_to_end(&mut bytes)?;
     let most = usize::try_from(max).unwrap_or(usize::MAX);
     let is_cut = bytes.len() > most;

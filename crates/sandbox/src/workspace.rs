@@ -10,6 +10,7 @@ use windlass_core::tool::{Category, Judgement, ToolContext};
 
 use crate::handle::real_path;
 use crate::path::shown;
+use crate::process::alone;
 use crate::protected::ProtectedPaths;
 use crate::scan::{MAX_ENTRIES, Scan};
 use crate::temp::PrivateTemp;
@@ -44,6 +45,16 @@ pub enum Location {
 }
 
 impl Workspace {
+    /// Protects further files, which Windlass itself runs with other rights than a command has.
+    #[must_use]
+    pub fn protecting(self, files: &[PathBuf]) -> Self {
+        let protected = ProtectedPaths::new(&self.root, self.home.as_deref());
+        Self {
+            protected: Arc::new(protected.with_run_here(files.iter().cloned())),
+            ..self
+        }
+    }
+
     /// Creates the workspace of a session in `root`; `~` means `home`. Files can be used anywhere until
     /// [`Self::limited`] is called.
     pub fn new(root: &Path, home: Option<&Path>) -> Self {
@@ -169,6 +180,15 @@ impl Workspace {
         found.or_else(|| self.protected.reason(&self.absolute(path)))
     }
 
+    /// Returns the real path of a protected path, and the path as written if it is another one; nothing if it is not
+    /// protected.
+    pub fn protected_places(&self, path: &str) -> Vec<PathBuf> {
+        let mut places = vec![self.real(path), self.absolute(path)];
+        places.dedup();
+        places.retain(|place| self.protected.reason(place).is_some());
+        places
+    }
+
     /// Returns the location of a path that is written in a command that starts in `folder`, with links followed
     /// except in its last part.
     pub fn location(&self, folder: &str, path: &str) -> Location {
@@ -209,6 +229,18 @@ impl Workspace {
         }
     }
 
+    /// Prepares an approved call that changes protected files: ends the processes that ended commands have left behind.
+    pub async fn settle(&self, cx: &ToolContext) {
+        if cx.confirmed
+            && cx
+                .places
+                .iter()
+                .any(|place| self.protected.reason(place).is_some())
+        {
+            alone::end_leftovers().await;
+        }
+    }
+
     /// Returns the handles for an approved call, which opens exactly what it was judged by.
     pub fn files_of(&self, cx: &ToolContext) -> Arc<Roots> {
         Arc::new(self.files.judged(&cx.places))
@@ -241,6 +273,7 @@ impl Workspace {
         if let Some(reason) = self.protects(path) {
             judgement.escalation.protected = true;
             judgement.reasons.push(reason);
+            judgement.refusal = alone::refusal();
         }
         if !judgement.reasons.is_empty() {
             judgement.category = Category::Admin;

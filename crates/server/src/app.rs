@@ -1,15 +1,18 @@
 //! State that the handlers share.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{Backend, SessionId};
 use windlass_core::clock::Clock;
 use windlass_core::log::Store;
 
 use crate::access::ServerAccess;
+use crate::accounts::Accounts;
 use crate::carried::Carried;
 use crate::checks::Failures;
 use crate::coarse::Coarse;
@@ -18,7 +21,7 @@ use crate::hub::Hubs;
 use crate::metrics::Metrics;
 use crate::push::{Push, PushPorts};
 use crate::questions::Answers;
-use crate::routes::Uploads;
+use crate::routes::{Imports, Uploads};
 use crate::sends::Sends;
 use crate::server::ServerConfig;
 
@@ -33,8 +36,12 @@ pub struct ServerPorts {
     pub clock: Arc<dyn Clock>,
     /// Files of a session's folder.
     pub files: Arc<dyn Files>,
+    /// Stores uploaded sessions.
+    pub imports: Arc<dyn SessionImports>,
     /// Returns the metrics of the sessions, in the text format of Prometheus.
     pub metrics: Arc<dyn Fn() -> String + Send + Sync>,
+    /// The audit log, and the limits of users.
+    pub accounts: Arc<dyn Accounts>,
     /// Web push.
     pub push: PushPorts,
     /// Shows a warning to whoever runs the server.
@@ -58,6 +65,53 @@ pub trait Files: Send + Sync {
     /// # Errors
     /// A sentence for the user, if the file is denied, outside the folder, or cannot be read.
     async fn read(&self, place: &str, path: &str, limit: u64) -> Result<Vec<u8>, String>;
+}
+
+/// SES-14: reads the session files of Windlass and of other agents.
+#[async_trait]
+pub trait SessionImports: Send + Sync {
+    /// Stores a session that can be resumed. Must store nothing if it returns an error.
+    ///
+    /// # Errors
+    /// If the file is of no known format, damaged, or cannot be stored.
+    async fn import(&self, upload: UploadedSession) -> Result<ImportedSession, ImportRefusal>;
+}
+
+/// A session file.
+#[derive(Debug)]
+pub struct UploadedSession {
+    /// Name of the file, for messages.
+    pub name: String,
+    /// Its content.
+    pub text: String,
+    /// True to import the part that can be read.
+    pub lenient: bool,
+}
+
+/// An imported session.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct ImportedSession {
+    /// Its id.
+    pub id: SessionId,
+    /// Program that wrote the file: `windlass`, `claude-code`, `codex` or `pi`.
+    pub from: &'static str,
+    /// Number of messages.
+    pub messages: usize,
+    /// Content that was skipped on purpose, with counts.
+    pub skipped: BTreeMap<String, usize>,
+    /// Content that could not be read: location and reason.
+    pub damaged: Vec<String>,
+}
+
+/// Reason why a file was not imported.
+#[derive(Debug)]
+pub enum ImportRefusal {
+    /// It is no session.
+    Unknown(String),
+    /// Parts of it cannot be read: location and reason of each.
+    Damaged(Vec<String>),
+    /// It could not be stored.
+    Failed(String),
 }
 
 /// The server's state.
@@ -85,6 +139,7 @@ pub(crate) struct Inputs {
     pub(crate) answers: Answers,
     pub(crate) carried: Arc<Carried>,
     pub(crate) uploads: Uploads,
+    pub(crate) imports: Imports,
 }
 
 /// The state as handlers get it.

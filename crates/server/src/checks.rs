@@ -17,6 +17,7 @@ use crate::access::ServerAccess;
 use crate::app::{App, Shared, lock};
 use crate::connection::Guest;
 use crate::credentials::{Credential, CredentialKind, Scope};
+use crate::owner;
 use crate::problem::Problem;
 
 /// Address of the client.
@@ -118,7 +119,11 @@ fn host(request: &Request) -> Option<&str> {
 /// Checks 4 and 5, for a known route.
 pub(crate) async fn inner(app: Shared, needs: Needs, request: Request, next: Next) -> Response {
     let (mut head, body) = request.into_parts();
-    match permitted(&app, needs, &head).await {
+    let permitted = match permitted(&app, needs, &head).await {
+        Ok(Some(who)) => owner::check(&app, &who.0, &mut head).await.map(|()| Some(who)),
+        permitted => permitted,
+    };
+    match permitted {
         Ok(who) => {
             if let Some(who) = who {
                 head.extensions.insert(who);
@@ -126,9 +131,21 @@ pub(crate) async fn inner(app: Shared, needs: Needs, request: Request, next: Nex
                     guest.is_welcome();
                 }
             }
-            next.run(Request::from_parts(head, body)).await
+            told(next.run(Request::from_parts(head, body)).await)
         }
         Err(problem) => problem.into_response(),
+    }
+}
+
+/// Turns the refusal of a path, which is a plain text, into a problem.
+fn told(response: Response) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    let is_text = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/plain"));
+    match response.status() {
+        StatusCode::BAD_REQUEST if is_text => {
+            Problem::field("path", "a part of the path is not UTF-8").into_response()
+        }
+        _ => response,
     }
 }
 

@@ -186,7 +186,7 @@ impl Client for RemoteBackend {
             session: SessionInfo,
         }
         let body = match begin {
-            Begin::Instead { begin, .. } => return self.begin(*begin).await,
+            Begin::Instead { begin, .. } | Begin::As { begin, .. } => return self.begin(*begin).await,
             Begin::New { id, place, label, .. } => {
                 json!({ "id": id, "place": place, "title": label.title, "name": label.name })
             }

@@ -3,7 +3,7 @@
 //! Other processes change sessions too, so the list is read from the store: at once when something changed here,
 //! and otherwise every second, as long as somebody watches.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Notify;
-use windlass_api::{Find, SessionId, SessionInfo, SessionStatus, Timestamp};
+use windlass_api::{Find, SessionId, SessionInfo, SessionStatus, Timestamp, UserName};
 
 use crate::app::{ServerPorts, lock};
 use crate::hub::Hubs;
@@ -38,6 +38,9 @@ pub(crate) struct SessionRow {
     pub(crate) asks: usize,
 }
 
+/// Rows of a user's sessions.
+type Rows = HashMap<SessionId, SessionRow>;
+
 /// Connections that follow the list.
 pub(crate) struct Coarse {
     ports: ServerPorts,
@@ -49,7 +52,8 @@ pub(crate) struct Coarse {
 
 #[derive(Default)]
 struct State {
-    queues: Vec<Weak<Queue>>,
+    /// Connections, with the user whose sessions each follows.
+    queues: Vec<(UserName, Weak<Queue>)>,
     is_looking: bool,
 }
 
@@ -64,9 +68,10 @@ impl Coarse {
         }
     }
 
-    /// Adds a connection.
-    pub(crate) fn join(self: &Arc<Self>, queue: &SharedQueue) {
-        lock(&self.state).queues.push(Arc::downgrade(queue));
+    /// Adds a connection that follows the sessions of a user.
+    pub(crate) fn join(self: &Arc<Self>, queue: &SharedQueue, user: &UserName) {
+        let follower = (user.clone(), Arc::downgrade(queue));
+        lock(&self.state).queues.push(follower);
         self.start();
     }
 
@@ -115,21 +120,26 @@ impl Coarse {
     }
 
     async fn look(self: Arc<Self>) {
-        let mut known: Option<HashMap<SessionId, SessionRow>> = None;
+        let mut known: HashMap<UserName, Rows> = HashMap::new();
         loop {
-            let rows = self.rows(known.as_ref()).await;
-            if let Some(known) = &known {
-                self.tell(known, &rows);
-                self.notify(known, &rows).await;
+            let mut now = HashMap::new();
+            for user in self.watched() {
+                let before = known.get(&user);
+                let rows = self.rows(&user, before).await;
+                if let Some(before) = before {
+                    self.tell(&user, before, &rows);
+                    self.notify(before, &rows).await;
+                }
+                now.insert(user, rows);
             }
-            known = Some(rows);
+            known = now;
             self.ports.clock.sleep(LEAST).await;
             tokio::select! {
                 () = self.changed.notified() => {}
                 () = self.ports.clock.sleep(LOOK) => {}
             }
             let mut state = lock(&self.state);
-            state.queues.retain(|queue| queue.strong_count() > 0);
+            state.queues.retain(|(_, queue)| queue.strong_count() > 0);
             if state.queues.is_empty() && !self.push.is_wanted() {
                 state.is_looking = false;
                 return;
@@ -137,8 +147,16 @@ impl Coarse {
         }
     }
 
-    async fn rows(&self, known: Option<&HashMap<SessionId, SessionRow>>) -> HashMap<SessionId, SessionRow> {
+    /// Returns the users whose sessions somebody follows.
+    fn watched(&self) -> HashSet<UserName> {
+        let mut users: HashSet<UserName> = self.push.users().into_iter().collect();
+        users.extend(lock(&self.state).queues.iter().map(|(user, _)| user.clone()));
+        users
+    }
+
+    async fn rows(&self, user: &UserName, known: Option<&Rows>) -> Rows {
         let find = Find {
+            user: Some(user.clone()),
             limit: MOST,
             ..Find::default()
         };
@@ -162,7 +180,7 @@ impl Coarse {
         rows
     }
 
-    fn tell(&self, known: &HashMap<SessionId, SessionRow>, rows: &HashMap<SessionId, SessionRow>) {
+    fn tell(&self, user: &UserName, known: &Rows, rows: &Rows) {
         let changed = rows.iter().filter(|(id, row)| known.get(id) != Some(row));
         let mut frames: Vec<_> = changed.map(|(_, row)| event("session", row)).collect();
         // A session that fell out of a full list was not deleted.
@@ -171,13 +189,14 @@ impl Coarse {
             frames.extend(gone.map(|id| event("deleted", &json!({ "session": id }))));
         }
         let state = lock(&self.state);
-        for queue in state.queues.iter().filter_map(Weak::upgrade) {
+        let own = state.queues.iter().filter(|(of, _)| of == user);
+        for queue in own.filter_map(|(_, queue)| queue.upgrade()) {
             frames.iter().for_each(|frame| queue.push(Kind::State, frame));
         }
     }
 
     /// WEB-6: tells browsers whose page is closed.
-    async fn notify(&self, known: &HashMap<SessionId, SessionRow>, rows: &HashMap<SessionId, SessionRow>) {
+    async fn notify(&self, known: &Rows, rows: &Rows) {
         let found = rows.iter().filter_map(|(id, row)| {
             let news = news(known.get(id), row, self.ports.clock.now())?;
             Some((row, news))
@@ -192,7 +211,7 @@ impl Coarse {
                     .map(|question| question.call),
                 PushNews::Finished | PushNews::Failed => None,
             };
-            tokio::spawn(Arc::clone(&self.push).tell(news, row.info.id.clone(), call));
+            tokio::spawn(Arc::clone(&self.push).tell(news, row.info.clone(), call));
         }
     }
 }

@@ -24,13 +24,22 @@ use crate::checks::Peer;
 use crate::tls::Tls;
 
 /// A connection, seen from outside.
-#[derive(Default)]
 pub(crate) struct Guest {
     is_known: AtomicBool,
+    /// Time at which it was accepted.
+    since: Duration,
     end: CancellationToken,
 }
 
 impl Guest {
+    fn new(since: Duration) -> Self {
+        Self {
+            is_known: AtomicBool::new(false),
+            since,
+            end: CancellationToken::new(),
+        }
+    }
+
     /// Notes that the connection has shown a valid credential.
     pub(crate) fn is_welcome(&self) {
         self.is_known.store(true, Ordering::Relaxed);
@@ -42,20 +51,34 @@ impl Guest {
 struct Strangers(VecDeque<Weak<Guest>>);
 
 impl Strangers {
-    /// Adds a connection, and ends the oldest one if there are too many.
-    fn add(&mut self, guest: &Arc<Guest>) {
-        let is_stranger = |guest: &Weak<Guest>| {
-            let guest = guest.upgrade();
-            guest.is_some_and(|guest| !guest.is_known.load(Ordering::Relaxed))
-        };
-        if self.0.len() >= STRANGERS {
-            self.0.retain(is_stranger);
+    /// Makes room for another connection. If there are too many, the oldest one ends, but not before it had the time to
+    /// show a credential: a crowd of clients that connect at once must not push each other out.
+    async fn make_room(&mut self, clock: &dyn Clock) {
+        for _ in 0..CHANCES {
+            if self.0.len() < STRANGERS {
+                return;
+            }
+            self.0.retain(|guest| {
+                let guest = guest.upgrade();
+                guest.is_some_and(|guest| !guest.is_known.load(Ordering::Relaxed))
+            });
+            let oldest = self.0.front().and_then(Weak::upgrade);
+            let age = oldest.map_or(Duration::MAX, |oldest| {
+                clock.elapsed().saturating_sub(oldest.since)
+            });
+            if self.0.len() < STRANGERS || age >= CHANCE * CHANCES {
+                break;
+            }
+            clock.sleep(CHANCE).await;
         }
         if self.0.len() >= STRANGERS
             && let Some(oldest) = self.0.pop_front().and_then(|oldest| oldest.upgrade())
         {
             oldest.end.cancel();
         }
+    }
+
+    fn add(&mut self, guest: &Arc<Guest>) {
         self.0.push_back(Arc::downgrade(guest));
     }
 }
@@ -65,6 +88,9 @@ const CONNECTIONS: usize = 4_096;
 /// Connections at a time that have not shown a valid credential. The oldest of them makes room for a new one, so that
 /// nobody can keep others out.
 const STRANGERS: usize = 512;
+/// Time between two looks whether a connection has shown a credential, and the number of looks before it has to make room.
+const CHANCE: Duration = Duration::from_millis(10);
+const CHANCES: u32 = 50;
 /// Time for the headers of a request, from the first byte or the end of the last answer.
 const HEADERS: Duration = Duration::from_secs(15);
 /// Largest headers, in bytes.
@@ -100,7 +126,11 @@ pub(crate) async fn serve(
         };
         match accepted {
             Ok((stream, peer)) => {
-                let guest = Arc::new(Guest::default());
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    () = strangers.make_room(clock) => {}
+                }
+                let guest = Arc::new(Guest::new(clock.elapsed()));
                 strangers.add(&guest);
                 let connection = Connection {
                     router: router.clone(),
@@ -194,4 +224,81 @@ async fn secured(mut stream: TcpStream, tls: &Tls) -> Option<TlsStream<TcpStream
         return None;
     }
     tls.acceptor().accept(stream).await.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use windlass_core::clock::Timestamp;
+
+    use super::*;
+
+    /// Time that passes only while somebody waits.
+    #[derive(Default)]
+    struct Hourglass {
+        passed: Mutex<Duration>,
+        guests: Mutex<Vec<Arc<Guest>>>,
+    }
+
+    #[async_trait]
+    impl Clock for Hourglass {
+        fn now(&self) -> Timestamp {
+            Timestamp(0)
+        }
+
+        fn elapsed(&self) -> Duration {
+            *self.passed.lock().expect("the time")
+        }
+
+        /// One guest shows a credential meanwhile.
+        async fn sleep(&self, duration: Duration) {
+            *self.passed.lock().expect("the time") += duration;
+            if let Some(guest) = self.guests.lock().expect("the guests").pop() {
+                guest.is_welcome();
+            }
+        }
+    }
+
+    fn crowd(clock: &Hourglass) -> (Strangers, Vec<Arc<Guest>>) {
+        let mut strangers = Strangers::default();
+        let guests: Vec<Arc<Guest>> = (0..STRANGERS)
+            .map(|_| Arc::new(Guest::new(clock.elapsed())))
+            .collect();
+        guests.iter().for_each(|guest| strangers.add(guest));
+        (strangers, guests)
+    }
+
+    /// SRV-3: clients that connect at once and show their credentials do not push each other out.
+    #[tokio::test]
+    async fn a_crowd_of_clients_is_served() {
+        let clock = Hourglass::default();
+        let (mut strangers, guests) = crowd(&clock);
+        clock
+            .guests
+            .lock()
+            .expect("the guests")
+            .extend(guests.iter().cloned());
+        for _ in 0..100 {
+            strangers.make_room(&clock).await;
+            strangers.add(&Arc::new(Guest::new(clock.elapsed())));
+        }
+        assert!(guests.iter().all(|guest| !guest.end.is_cancelled()));
+    }
+
+    /// SRV-3: a client that never shows a credential makes room for another one after half a second.
+    #[tokio::test]
+    async fn silent_connections_make_room() {
+        let clock = Hourglass::default();
+        let (mut strangers, guests) = crowd(&clock);
+        strangers.make_room(&clock).await;
+        assert!(guests[0].end.is_cancelled() && !guests[1].end.is_cancelled());
+        assert_eq!(clock.elapsed(), CHANCE * CHANCES);
+        let next = Arc::new(Guest::new(clock.elapsed()));
+        strangers.add(&next);
+        strangers.make_room(&clock).await;
+        assert!(guests[1].end.is_cancelled(), "the next one had its time already");
+        assert_eq!(clock.elapsed(), CHANCE * CHANCES);
+    }
 }

@@ -7,7 +7,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_core::clock::{Clock, Timestamp};
-use windlass_core::log::{LogError, Preferences};
+use windlass_core::log::{LogError, Preferences, UserName};
 
 /// Scope of the store's small values under which credentials are kept.
 const SCOPE: &str = "server.credential";
@@ -72,6 +72,9 @@ pub struct Credential {
     pub name: String,
     /// Its permissions.
     pub scopes: Vec<Scope>,
+    /// User it belongs to.
+    #[serde(default, skip_serializing_if = "UserName::is_local")]
+    pub user: UserName,
     /// Time of creation, in milliseconds since 1970.
     pub created_at: Timestamp,
     /// Time after which it no longer works.
@@ -94,6 +97,8 @@ pub struct NewCredential {
     pub name: String,
     /// Its permissions.
     pub scopes: Vec<Scope>,
+    /// User it belongs to.
+    pub user: UserName,
     /// Time it works, in milliseconds; the default of its kind if `None`.
     pub term: Option<u64>,
 }
@@ -144,6 +149,7 @@ impl Credentials {
                 kind: new.kind,
                 name: new.name,
                 scopes: new.scopes,
+                user: new.user,
                 created_at: now,
                 expires_at: term.map(|term| Timestamp(now.0.saturating_add(term))),
             },
@@ -199,6 +205,7 @@ impl Credentials {
             kind: CredentialKind::Browser,
             name,
             scopes: found.scopes,
+            user: found.user,
             term: None,
         };
         self.create(new).await.map(Some)

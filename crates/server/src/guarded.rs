@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use windlass_core::clock::Clock;
-use windlass_core::log::Store;
+use windlass_core::log::{Store, UserName};
 
 use crate::access::ServerAccess;
 use crate::checks::{Failures, Peer, admitted, secrets};
@@ -29,10 +29,13 @@ pub struct TokenHolder {
     pub id: String,
     /// True if the token may answer permission requests.
     pub can_approve: bool,
+    /// User whose token it is.
+    pub user: UserName,
 }
 
 /// A server for routes that only tokens with the scope `write` may use.
 pub struct Guarded {
+    store: Arc<dyn Store>,
     listener: TcpListener,
     gate: Arc<Gate>,
 }
@@ -65,11 +68,12 @@ impl Guarded {
         };
         let gate = Gate {
             access,
-            credentials: Credentials::new(store as _, Arc::clone(&clock)),
+            credentials: Credentials::new(Arc::clone(&store) as _, Arc::clone(&clock)),
             failures: Failures::default(),
             clock,
         };
         Ok(Self {
+            store,
             listener,
             gate: Arc::new(gate),
         })
@@ -78,6 +82,11 @@ impl Guarded {
     /// Returns the address and names of the server.
     pub fn access(&self) -> &ServerAccess {
         &self.gate.access
+    }
+
+    /// Returns the store of the sessions.
+    pub fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.store)
     }
 
     /// Serves the routes until `stop` is canceled.
@@ -157,6 +166,7 @@ impl Gate {
         Ok(TokenHolder {
             can_approve: found.allows(Scope::Approve),
             id: found.id,
+            user: found.user,
         })
     }
 }

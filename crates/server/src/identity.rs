@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use windlass_core::clock::Timestamp;
+use windlass_core::log::UserName;
 
 use crate::checks::{Peer, printable};
 use crate::credentials::{Credential, CredentialKind, Scope};
@@ -58,7 +59,16 @@ impl TrustedProxy {
             let text = format!("`{}` may not use this server", printable(name));
             return Err(refused(text).fixed_by(format!("windlass serve --identity {}", printable(name))));
         };
+        // The local user is whoever runs the server, and nobody the proxy names.
+        let own = name
+            .parse::<UserName>()
+            .map_err(|error| refused(error.to_string()))?;
+        if own.is_local() {
+            let text = format!("`{own}` is the user who runs this server");
+            return Err(refused(text).fixed_by("let the proxy give this person another name"));
+        }
         Ok(Some(Credential {
+            user: own,
             id: format!("proxy:{name}"),
             kind: CredentialKind::Proxy,
             name: printable(name),

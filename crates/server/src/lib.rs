@@ -13,6 +13,7 @@
 //! Deliberately absent: CORS headers, tokens in URLs, and any route that a form of another page could call.
 
 mod access;
+mod accounts;
 mod app;
 mod carried;
 mod checks;
@@ -27,6 +28,7 @@ mod hub;
 mod identity;
 mod metrics;
 mod openai;
+mod owner;
 pub mod page;
 mod problem;
 mod push;
@@ -39,15 +41,21 @@ mod server;
 #[path = "../build/shake.rs"]
 #[allow(clippy::string_slice)]
 mod shake;
+#[cfg(test)]
+#[path = "../build/shorten.rs"]
+#[allow(clippy::indexing_slicing)]
+mod shorten;
 mod snapshot;
 #[cfg(test)]
 #[path = "../build/squeeze.rs"]
 #[allow(clippy::string_slice, dead_code)]
 mod squeeze;
 mod tls;
+mod user_backend;
 
 pub use self::access::ServerAccess;
-pub use self::app::{Files, ServerPorts};
+pub use self::accounts::{Accounts, Today};
+pub use self::app::{Files, ImportRefusal, ImportedSession, ServerPorts, SessionImports, UploadedSession};
 pub use self::client::{Login, RemoteBackend};
 pub use self::credentials::{Credential, CredentialKind, Credentials, NewCredential, Scope};
 pub use self::exposure::{Exposure, ExposureError, ExposureOptions};
@@ -56,3 +64,4 @@ pub use self::identity::{ProxyUser, TrustedProxy};
 pub use self::push::{PushFile, PushPorts};
 pub use self::server::{Server, ServerConfig, ServerError};
 pub use self::tls::{TlsError, TlsFiles};
+pub use self::user_backend::UserBackend;

@@ -22,7 +22,7 @@ use self::request::ChatRequest;
 pub(crate) use self::responses::responses;
 use crate::app::Shared;
 use crate::checks::Who;
-use crate::credentials::hash;
+use crate::credentials::{Credential, hash};
 use crate::problem::Problem;
 
 /// Header that names the session, in requests and answers.
@@ -56,7 +56,7 @@ pub(crate) async fn chat(
         Err(problem) => return refused(&problem),
     };
     let opened = match opening(&app, &who.id, &headers, asked.user.as_deref()) {
-        Ok(begin) => submit(&app, begin, asked.parts.clone(), asked.before.as_deref()).await,
+        Ok(begin) => submit((&app, &who), begin, asked.parts.clone(), asked.before.as_deref()).await,
         Err(problem) => Err(problem),
     };
     let turn = match opened {
@@ -128,7 +128,7 @@ fn opening(app: &Shared, who: &str, headers: &HeaderMap, user: Option<&str>) -> 
 
 /// Opens the session and submits the message. `before` is told to a session that has no history.
 async fn submit(
-    app: &Shared,
+    (app, who): (&Shared, &Credential),
     begin: Begin,
     mut parts: Vec<Part>,
     before: Option<&str>,
@@ -138,7 +138,7 @@ async fn submit(
         let checked = app.ports.files.check(&app.config.place).await;
         checked.map_err(|why| Problem::field("session", why))?;
     }
-    let session = backend.begin(begin).await?;
+    let session = app.begin(who, begin).await?;
     if session.last_seq == 0
         && let Some(before) = before
     {

@@ -8,6 +8,8 @@ use serde::Serialize;
 use windlass_api::ClientError;
 use windlass_core::log::LogError;
 
+use crate::routes::parameter;
+
 /// An error of a request.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
 pub(crate) struct Problem {
@@ -126,7 +128,8 @@ impl From<LogError> for Problem {
 
 impl From<QueryRejection> for Problem {
     fn from(rejection: QueryRejection) -> Self {
-        Self::field("query", rejection.body_text())
+        let (name, why) = parameter(&rejection.body_text());
+        Self::field(name, why)
     }
 }
 

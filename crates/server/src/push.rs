@@ -17,14 +17,14 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass_api::{CallId, SessionId};
+use windlass_api::{CallId, SessionInfo, UserName};
 use windlass_core::clock::{Clock, Timestamp};
 
 use self::encrypt::Recipient;
 use self::post::{Poster, Sent};
 use self::vapid::VapidKey;
 use crate::app::lock;
-use crate::credentials::{Credential, CredentialKind, Credentials, Scope};
+use crate::credentials::{Credential, Credentials, Scope};
 use crate::identity::TrustedProxy;
 
 /// Subscriptions of one user.
@@ -141,11 +141,15 @@ impl PushNews {
     }
 }
 
-/// Returns the name of the person behind a credential: all browsers and tokens of a server are its owner's.
-pub(crate) fn user_of(credential: &Credential) -> String {
-    match credential.kind {
-        CredentialKind::Proxy => credential.id.clone(),
-        _ => "owner".to_owned(),
+/// Name of the local user in the file, and start of the names of others.
+const OWNER: &str = "owner";
+const NAMED: &str = "proxy:";
+
+/// Returns the name of a user in the file.
+pub(crate) fn user_of(user: &UserName) -> String {
+    match user.is_local() {
+        true => OWNER.to_owned(),
+        false => format!("{NAMED}{user}"),
     }
 }
 
@@ -205,6 +209,15 @@ impl Push {
         self.state().is_ok_and(|state| !state.subscriptions.is_empty())
     }
 
+    /// Returns the users with a subscribed browser.
+    pub(crate) fn users(&self) -> Vec<UserName> {
+        let subscriptions = self.state().map(|state| state.subscriptions).unwrap_or_default();
+        let users = subscriptions
+            .iter()
+            .map(|stored| stored.user.strip_prefix(NAMED).unwrap_or_default());
+        users.map(UserName::stored).collect()
+    }
+
     /// Returns the server's key; makes one if there is none.
     fn key(&self) -> Result<VapidKey, PushError> {
         let known = |state: &State| VapidKey::read(&URL_SAFE_NO_PAD.decode(state.key.as_deref()?).ok()?);
@@ -246,7 +259,7 @@ impl Push {
             endpoint: given.endpoint,
             keys: given.keys,
             credential: who.id.clone(),
-            user: user_of(who),
+            user: user_of(&who.user),
             expires_at: given.expiration_time.map(Timestamp),
         };
         let changed = self.ports.file.change(&mut |text| {
@@ -287,11 +300,16 @@ impl Push {
         Ok(is_found)
     }
 
-    /// Tells the browsers of users who have no page open. Failures are of no use to anybody here.
-    pub(crate) async fn tell(self: Arc<Self>, news: PushNews, session: SessionId, call: Option<CallId>) {
+    /// Tells the browsers of a session's user, unless a page is open. Failures are of no use to anybody here.
+    pub(crate) async fn tell(self: Arc<Self>, news: PushNews, session: SessionInfo, call: Option<CallId>) {
         let Ok(state) = self.state() else { return };
-        let message = json!({ "kind": news.name(), "session": session, "call": call }).to_string();
-        for stored in state.subscriptions {
+        let message = json!({ "kind": news.name(), "session": session.id, "call": call }).to_string();
+        let user = user_of(&session.user);
+        for stored in state
+            .subscriptions
+            .into_iter()
+            .filter(|stored| stored.user == user)
+        {
             if lock(&self.present).contains_key(&stored.user) {
                 continue;
             }

@@ -1,9 +1,11 @@
 //! The routes. One table has all of them: the router, the scopes and the OpenAPI document are made from it.
 
+mod audit;
 mod body;
 mod changes;
 mod events;
 mod files;
+mod imports;
 mod insight;
 mod messages;
 mod openapi;
@@ -23,7 +25,9 @@ use axum::middleware::{Next, from_fn};
 use axum::routing::{MethodRouter, delete, get, patch, post, put};
 use schemars::{Schema, SchemaGenerator};
 
+pub(crate) use self::body::parameter;
 pub(crate) use self::files::Uploads;
+pub(crate) use self::imports::Imports;
 use crate::app::Shared;
 use crate::checks::{Needs, inner};
 use crate::credentials::Scope;
@@ -93,8 +97,11 @@ pub(crate) fn all() -> Vec<Route> {
         Route { method: Method::POST, path: "/api/logout", needs: READ, help: "Sign this browser out", body: None, answer: None, query: NO_QUERY, status: "204", handler: || post(sign_in::logout) },
         Route { method: Method::GET, path: "/api/credentials", needs: ADMIN, help: "Browsers that are signed in, tokens and login links", body: None, answer: Some(schema::<sign_in::CredentialList>), query: NO_QUERY, status: "200", handler: || get(sign_in::list) },
         Route { method: Method::DELETE, path: "/api/credentials/{id}", needs: ADMIN, help: "Revoke a browser, token or link", body: None, answer: None, query: NO_QUERY, status: "204", handler: || delete(sign_in::revoke) },
-        Route { method: Method::GET, path: "/api/sessions", needs: READ, help: "List or search sessions", body: None, answer: Some(schema::<sessions::SessionList>), query: &[("q", "Words of a title, a name, an id or a message"), ("place", "Only sessions of this folder"), ("limit", "Number of sessions, at most 500"), ("cursor", "`next` of the previous page")], status: "200", handler: || get(sessions::list) },
+        Route { method: Method::GET, path: "/api/me", needs: READ, help: "User of the credential, and what is left of today's limits", body: None, answer: Some(schema::<audit::Me>), query: NO_QUERY, status: "200", handler: || get(audit::me) },
+        Route { method: Method::GET, path: "/api/audit", needs: ADMIN, help: "Audit log of approvals, effects and sign-ins", body: None, answer: Some(schema::<audit::AuditRows>), query: &[("user", "Only this user"), ("of_session", "Only this session"), ("action", "Only this kind, such as `approval_answered`"), ("since", "Only from this time on, in milliseconds since 1970"), ("after", "Only rows after this number; the last rows if absent"), ("limit", "Number of rows, at most 1000")], status: "200", handler: || get(audit::list) },
+        Route { method: Method::GET, path: "/api/sessions", needs: READ, help: "List or search sessions", body: None, answer: Some(schema::<sessions::SessionList>), query: &[("q", "Words of a title, a name, an id or a message"), ("place", "Only sessions of this folder"), ("user", "With the scope `admin`: sessions of this user, or of all users with `*`"), ("limit", "Number of sessions, at most 500"), ("cursor", "`next` of the previous page")], status: "200", handler: || get(sessions::list) },
         Route { method: Method::POST, path: "/api/sessions", needs: WRITE, help: "Create, fork or open a session, also by key", body: Some(schema::<sessions::BeginBody>), answer: Some(schema::<sessions::Begun>), query: NO_QUERY, status: "201", handler: || post(sessions::begin) },
+        Route { method: Method::POST, path: "/api/sessions/import", needs: APPROVE, help: "Import a session file of Windlass, Claude Code, Codex or pi", body: Some(schema::<imports::ImportBody>), answer: Some(schema::<crate::app::ImportedSession>), query: NO_QUERY, status: "201", handler: || post(imports::import).layer(DefaultBodyLimit::max(imports::LARGEST)) },
         Route { method: Method::GET, path: "/api/sessions/{id}", needs: READ, help: "One session", body: None, answer: Some(schema::<crate::coarse::SessionRow>), query: NO_QUERY, status: "200", handler: || get(sessions::one) },
         Route { method: Method::PATCH, path: "/api/sessions/{id}", needs: WRITE, help: "Rename a session", body: Some(schema::<sessions::Rename>), answer: Some(schema::<crate::coarse::SessionRow>), query: NO_QUERY, status: "200", handler: || patch(sessions::rename) },
         Route { method: Method::DELETE, path: "/api/sessions/{id}", needs: WRITE, help: "Delete a session; its turn is canceled first", body: None, answer: None, query: NO_QUERY, status: "204", handler: || delete(sessions::delete) },

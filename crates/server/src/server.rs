@@ -9,7 +9,7 @@ use axum::middleware::from_fn_with_state;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
-use windlass_core::log::LogError;
+use windlass_core::log::{LogError, UserName};
 
 use crate::access::ServerAccess;
 use crate::app::{App, Inputs, ServerPorts, Shared};
@@ -150,6 +150,7 @@ impl Server {
             kind: CredentialKind::Link,
             name: "login link".to_owned(),
             scopes: vec![Scope::Admin],
+            user: UserName::default(),
             term: None,
         };
         let (_, secret) = self.app.credentials.create(new).await?;

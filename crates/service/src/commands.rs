@@ -315,7 +315,10 @@ impl CommandContext<'_> {
         self.wait_for_turn()?;
         let begin = Begin::Instead {
             of: self.info.id.clone(),
-            begin: Box::new(begin),
+            begin: Box::new(Begin::As {
+                user: self.info.user.clone(),
+                begin: Box::new(begin),
+            }),
         };
         Ok(self.service().begin(begin).await?)
     }

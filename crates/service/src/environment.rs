@@ -35,6 +35,11 @@ pub trait SessionFactory: Send + Sync {
     /// Fails with a message for the user if the environment cannot be created.
     async fn create(&self, session: &SessionInfo, host: SessionHost) -> Result<Box<dyn SessionEnv>, String>;
 
+    /// DIST-7: returns what the session's user has left of today, on one line; `None` without limits.
+    async fn budget_left(&self, _session: &SessionInfo) -> Option<String> {
+        None
+    }
+
     /// Returns the types and the limits of the sub-agents that a session can start.
     async fn agents(&self, _session: &SessionInfo) -> AgentCatalog {
         AgentCatalog::default()

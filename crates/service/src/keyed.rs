@@ -2,7 +2,7 @@
 
 use windlass_api::{ClientError, Label, SessionId};
 use windlass_core::clock::Timestamp;
-use windlass_core::log::{NewSession, Opened, SessionKey, SessionQuery};
+use windlass_core::log::{NewSession, Opened, SessionKey, SessionQuery, UserName};
 
 use crate::{Inner, refused};
 
@@ -19,10 +19,11 @@ pub(crate) enum Routed {
 pub(crate) async fn route(
     inner: &Inner,
     key: &SessionKey,
-    place: String,
+    (user, place): (&UserName, String),
     now: Timestamp,
 ) -> Result<Routed, ClientError> {
-    let key = key.to_string();
+    // A key is assigned only once, and may be known to several users.
+    let key = user.scoped(&key.to_string());
     if let Some(known) = holder(inner, &key).await? {
         return Ok(Routed::Known(known));
     }
@@ -33,6 +34,7 @@ pub(crate) async fn route(
         },
         place,
         time: now,
+        user: user.clone(),
         ..NewSession::default()
     };
     match inner.store.create(new, &inner.owner).await {

@@ -46,7 +46,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use windlass_api::{
     Begin, CallId, Client, ClientError, CommandInfo, CommandReply, Commands, EventStream, Follow, Presence,
-    SessionId, SessionInfo, Submission, UserReply, WaitOn, command_line,
+    SessionId, SessionInfo, Submission, UserName, UserReply, WaitOn, command_line,
 };
 use windlass_core::clock::Clock;
 use windlass_core::hook::SessionOpening;
@@ -252,7 +252,9 @@ impl Client for Service {
     async fn begin(&self, begin: Begin) -> Result<SessionInfo, ClientError> {
         let now = self.inner.clock.now();
         let mut opening = SessionOpening::New;
+        let (user, begin) = self.owner_of(begin).await?;
         let opened = match begin {
+            Begin::As { begin, .. } => return self.begin(*begin).await,
             Begin::Instead { of, begin } => {
                 let info = self.begin(*begin).await?;
                 if info.id != of {
@@ -272,13 +274,16 @@ impl Client for Service {
                     label,
                     place,
                     time: now,
+                    user,
                 };
                 self.inner.store.create(new, &self.inner.owner).await
             }
-            Begin::Keyed { key, place } => match keyed::route(&self.inner, &key, place, now).await? {
-                Routed::New(opened) => Ok(*opened),
-                Routed::Known(session) => return self.begin(Begin::Resume(session)).await,
-            },
+            Begin::Keyed { key, place } => {
+                match keyed::route(&self.inner, &key, (&user, place), now).await? {
+                    Routed::New(opened) => Ok(*opened),
+                    Routed::Known(session) => return self.begin(Begin::Resume(session)).await,
+                }
+            }
             Begin::Resume(session) => return self.resume(&session).await,
             Begin::Fork { of, after, id, place } => {
                 opening = SessionOpening::Forked;
@@ -286,6 +291,7 @@ impl Client for Service {
                     id,
                     place: place.unwrap_or_default(),
                     time: now,
+                    user,
                     ..NewSession::default()
                 };
                 fork::fork(&self.inner, &of, after, new).await
@@ -399,6 +405,24 @@ impl Service {
         self.request(session, |answer| SessionRequest::Shell(command, answer))
             .await??;
         Ok(reader.turn(None))
+    }
+
+    /// DIST-7: takes the user off a request. A session of another user that it names does not exist for this one.
+    async fn owner_of(&self, begin: Begin) -> Result<(UserName, Begin), ClientError> {
+        let Begin::As { user, begin } = begin else {
+            return Ok((UserName::default(), begin));
+        };
+        let named = match &*begin {
+            Begin::Resume(session) | Begin::Fork { of: session, .. } => Some(session),
+            Begin::New { parent, .. } => parent.as_ref(),
+            Begin::As { .. } | Begin::Keyed { .. } | Begin::Instead { .. } => None,
+        };
+        if let Some(session) = named
+            && !self.info(session).await?.is_some_and(|info| info.user == user)
+        {
+            return Err(ClientError::Unknown(session.clone()));
+        }
+        Ok((user, *begin))
     }
 
     async fn info(&self, session: &SessionId) -> Result<Option<SessionInfo>, ClientError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use windlass_api::{Event, Message, MessageId, SessionId, SessionInfo};
-use windlass_core::log::{Entry, LogError, SessionQuery, Sessions};
+use windlass_core::log::{Entry, LogError, SessionQuery, Sessions, UserName};
 
 pub use self::markdown::markdown;
 pub use self::stood::Stood;
@@ -59,13 +59,19 @@ pub fn messages<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Arc<Mess
     messages
 }
 
-/// Returns the sessions a user may mean: the one with this id, else those with this name or key, else those
+/// Returns the sessions of a user, or of all users, that may be meant: the one with this id, else those with this name or key, else those
 /// whose id starts with the text.
 ///
 /// # Errors
 /// Fails if the store cannot be read.
-pub async fn find(store: &(impl Sessions + ?Sized), called: &str) -> Result<Vec<SessionInfo>, LogError> {
-    if let Some(whole) = store.get(&called.into()).await? {
+pub async fn find(
+    store: &(impl Sessions + ?Sized),
+    user: Option<&UserName>,
+    called: &str,
+) -> Result<Vec<SessionInfo>, LogError> {
+    if let Some(whole) = store.get(&called.into()).await?
+        && user.is_none_or(|user| whole.user == *user)
+    {
         return Ok(vec![whole]);
     }
     // Every id starts with the empty text.
@@ -73,6 +79,7 @@ pub async fn find(store: &(impl Sessions + ?Sized), called: &str) -> Result<Vec<
         return Ok(Vec::new());
     }
     let query = SessionQuery {
+        user: user.cloned(),
         called: Some(called.to_owned()),
         children: true,
         ..SessionQuery::default()
@@ -98,7 +105,7 @@ pub fn is_called(info: &SessionInfo, name: &str) -> bool {
 /// Fails if the store cannot be read.
 pub async fn name_problem(
     store: &(impl Sessions + ?Sized),
-    own: Option<&SessionId>,
+    (user, own): (&UserName, Option<&SessionId>),
     name: &str,
 ) -> Result<Option<String>, LogError> {
     if name.trim().is_empty() || name.chars().count() > LONGEST_NAME || name.chars().any(char::is_control) {
@@ -106,7 +113,7 @@ pub async fn name_problem(
             "a name must be one line of at most {LONGEST_NAME} characters"
         )));
     }
-    let found = find(store, name).await?;
+    let found = find(store, Some(user), name).await?;
     let other = found
         .iter()
         .find(|info| is_called(info, name) && Some(&info.id) != own);

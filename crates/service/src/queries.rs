@@ -28,6 +28,7 @@ impl Records for Service {
         let words = find.words.trim();
         let store = &self.inner.store;
         let query = SessionQuery {
+            user: find.user.clone(),
             place: find.place.clone(),
             limit: if words.is_empty() { find.limit } else { 0 },
             ..SessionQuery::default()
@@ -36,7 +37,10 @@ impl Records for Service {
         if words.is_empty() {
             return Ok(all);
         }
-        let places = store.search(words, PLACES).await.map_err(refused)?;
+        let places = store
+            .search(words, find.user.as_ref(), PLACES)
+            .await
+            .map_err(refused)?;
         let said: Vec<SessionId> = places.into_iter().map(|place| place.session).collect();
         Ok(best(all, &said, words, find.limit))
     }

@@ -24,7 +24,11 @@ enum Note {
 /// Last exchange of a session.
 #[derive(Default)]
 struct Recent {
+    /// Digest of the frame in the store.
     frame: Option<String>,
+    /// A frame that is not in the store. It is written with the first exchange, because before that it would only
+    /// delay the request.
+    next: Option<Box<Frame>>,
     /// Digest of its request; `None` if it is not in the store.
     digest: Option<String>,
 }
@@ -76,11 +80,13 @@ async fn write(store: Arc<dyn Store>, limit: u64, mut inbox: UnboundedReceiver<N
     while let Some(note) = inbox.recv().await {
         match note {
             Note::Frame(session, frame) => {
-                let digest = store.keep_frame(&frame).await.ok();
-                sessions.entry(session).or_default().frame = digest;
+                sessions.entry(session).or_default().next = Some(frame);
             }
             Note::Exchange(session, mut exchange) => {
                 let recent = sessions.entry(session.clone()).or_default();
+                if let Some(frame) = recent.next.take() {
+                    recent.frame = store.keep_frame(&frame).await.ok();
+                }
                 exchange.frame.clone_from(&recent.frame);
                 let digest = exchange.digest.clone();
                 let shared = shared(&exchange, recent.digest.as_deref());

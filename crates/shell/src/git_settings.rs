@@ -44,6 +44,22 @@ impl Analysis {
     pub fn changes_git_settings(&self) -> bool {
         self.commands.iter().any(changes)
     }
+
+    /// Returns true if a command is one of git that changes the settings of the user or the machine, which are outside
+    /// any workspace.
+    pub fn changes_users_git_settings(&self) -> bool {
+        self.commands
+            .iter()
+            .any(|command| changes(command) && names_users_settings(command))
+    }
+}
+
+fn names_users_settings(command: &SimpleCommand) -> bool {
+    let words: Vec<&str> = command.words.iter().filter_map(Word::value).collect();
+    let has = |wanted: &[&str]| words.iter().any(|word| wanted.contains(word));
+    has(&["--global", "--system"])
+        || has(&["maintenance"])
+        || has(&["lfs"]) && has(&["install", "uninstall"]) && !has(&["--local"])
 }
 
 fn changes(command: &SimpleCommand) -> bool {
@@ -112,6 +128,28 @@ fn tracks(rest: &[&str]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::super::{Blocklist, analyse};
+
+    /// SAFE-10: a command that changes the settings of one repository gets no access to those of the user.
+    #[test]
+    fn settings_of_the_user_are_known() {
+        let changes = |command: &str| analyse(command, &Blocklist::default()).changes_users_git_settings();
+        for command in [
+            "git config --global user.name Ann",
+            "git config --system core.editor vi",
+            "git lfs install",
+            "git maintenance start",
+        ] {
+            assert!(changes(command), "{command}");
+        }
+        for command in [
+            "git config user.name Ann",
+            "git remote add origin https://example.org/x",
+            "git lfs track '*.bin'",
+            "git log --global",
+        ] {
+            assert!(!changes(command), "{command}");
+        }
+    }
 
     /// SAFE-10: the commands that change git's settings are known before they run; everyday ones are not among them.
     #[test]

@@ -77,6 +77,7 @@ pub struct Analysis {
     /// Folders that parts of the command run in, besides the one it starts in; `None` if only known at run time.
     pub folders: Vec<Option<String>>,
     write_arguments: Vec<String>,
+    foreign: Vec<String>,
     changes_directory: bool,
     repositories: Vec<String>,
 }

@@ -25,6 +25,10 @@ const MAX_FOLDERS: usize = 16;
 /// Name of the rule that refuses listed commands.
 const RULE: &str = "security.blocked_commands";
 
+/// Maximum number of pieces of code that are kept for rules, and of characters of each.
+const MAX_FOREIGN: usize = 64;
+const MAX_CODE: usize = 4096;
+
 /// Reserved words of bash at the start of a command. As a program name they mean that the syntax tree is
 /// wrong.
 const RESERVED: &[&str] = &[
@@ -58,6 +62,8 @@ struct Refused {
     blocked: Vec<ListedCommand>,
     /// True if something other than a listed command is refused.
     is_unreadable: bool,
+    /// Code in another language, or for another machine, which only rules that deny look into.
+    foreign: Vec<String>,
 }
 
 /// Folders that the command may be in.
@@ -178,6 +184,7 @@ impl<'r> Reader<'r> {
             },
             folders: self.place.entered,
             write_arguments: self.write_arguments,
+            foreign: self.refused.foreign,
             changes_directory: self.place.directory != Directory::Same,
             repositories: match self.place.folders {
                 Some(folders) if self.place.is_read => folders,
@@ -288,6 +295,9 @@ impl<'r> Reader<'r> {
         if let Some(entry) = self.blocklist.named_in(code) {
             let short: String = code.chars().take(60).collect();
             self.blocked(&entry, &short, vec![Target::Unknown]);
+        }
+        if self.refused.foreign.len() < MAX_FOREIGN && !code.is_empty() {
+            self.refused.foreign.push(code.chars().take(MAX_CODE).collect());
         }
         self.raise(needs);
     }

@@ -2,9 +2,13 @@
 
 use super::Analysis;
 use super::word::{Word, quoted};
+use super::wrappers::is_wrapper;
 
 /// Maximum number of words before a subcommand that are examined.
 const MAX_LEADING: usize = 24;
+
+/// Maximum number of pieces of code that are examined.
+const MAX_PIECES: usize = 256;
 
 /// Options of `git` before its subcommand whose value is the next word.
 const GIT_VALUES: &[&str] = &[
@@ -33,15 +37,34 @@ impl Analysis {
             if program == "git" {
                 found.extend(aliased(arguments));
             }
+            if is_wrapper(program) {
+                let rests = (0..arguments.len().min(MAX_LEADING)).filter_map(|start| arguments.get(start..));
+                found.extend(rests.filter_map(|rest| Some(joined(rest.first()?.fixed()?, rest.get(1..)?))));
+            }
             // A program outside the system's folders has its path in the text.
             if command.text != joined(program, arguments) {
                 found.push(joined(program, arguments));
             }
         }
+        found.extend(self.foreign.iter().flat_map(|code| in_code(code)));
         found.sort();
         found.dedup();
         found
     }
+}
+
+/// Returns the commands that may be written in code of another language: `git push` for `os.system("git push")` and for
+/// `run git push`.
+fn in_code(code: &str) -> Vec<String> {
+    let pieces = code.split(['"', '\'', '`', ';', '|', '&', '(', ')', '{', '}', '!', '=', '\n']);
+    let mut found = Vec::new();
+    for piece in pieces.take(MAX_PIECES) {
+        let words: Vec<&str> = piece.split_whitespace().collect();
+        let starts = 0..words.len().min(MAX_LEADING);
+        found.extend(starts.filter_map(|start| Some(words.get(start..)?.join(" "))));
+    }
+    found.truncate(MAX_PIECES);
+    found
 }
 
 /// Returns the arguments from each word that may be the subcommand, if options come first.
@@ -144,6 +167,16 @@ mod tests {
             ("cargo +nightly publish", "cargo publish"),
             ("docker -H tcp://x --debug run y", "docker run y"),
             ("tools/git push", "git push"),
+            ("taskset 1 git push", "git push"),
+            ("chrt -r 5 git push origin", "git push origin"),
+            ("parallel git ::: push", "git ::: push"),
+            ("git -c alias.p='!git push' p", "git push"),
+            ("git rebase -x 'git push' HEAD~1", "git push HEAD~1"),
+            ("git bisect run git push", "git push"),
+            ("git submodule foreach 'git push'", "git push"),
+            ("python3 -c 'import os; os.system(\"git push\")'", "git push"),
+            ("awk 'BEGIN { system(\"git push\") }'", "git push"),
+            ("tmux new 'git push'", "git push"),
         ];
         for (command, spelling) in cases {
             let found = analyse(command, &Blocklist::default()).spellings();
@@ -152,7 +185,13 @@ mod tests {
                 "{command}: {found:?}"
             );
         }
-        for command in ["git push", "git log -p push", "git --no-pager log push", "ls -la"] {
+        for command in [
+            "git push",
+            "git log -p push",
+            "git --no-pager log push",
+            "ls -la",
+            "git commit -m 'git push'",
+        ] {
             let found = analyse(command, &Blocklist::default()).spellings();
             assert!(
                 !found.iter().any(|found| found == "git push"),

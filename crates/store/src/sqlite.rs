@@ -1,6 +1,7 @@
 //! The store on SQLite.
 
 mod agents;
+mod audit;
 mod blobs;
 mod books;
 mod care;
@@ -35,7 +36,7 @@ use windlass_core::log::{
     AgentBudget, AgentLedger, AgentLimits, AgentQuery, AgentRow, Attachment, Batch, BlobLimits, Blobs,
     Booking, Durability, Entry, Exchange, Exchanges, Found, Frame, GoalInfo, GoalRegistry, Label, Lease,
     Ledger, Lifecycle, LogError, MessagePlaces, NewAgent, NewExchange, NewSession, Opened, Preferences,
-    SessionInfo, SessionLog, SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy,
+    SessionInfo, SessionLog, SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy, UserName,
 };
 
 pub use self::care::{Health, backup, check, vacuum};
@@ -160,7 +161,9 @@ impl SessionLog for SqliteStore {
         let lease = self.writer.run(Durability::Process, work).await?;
         let id = session.clone();
         self.readers
-            .run(move |connection| opening::opened(connection, &id, lease))
+            .run(move |connection| {
+                connection::at_once(connection, |connection| opening::opened(connection, &id, lease))
+            })
             .await
     }
 
@@ -241,10 +244,15 @@ impl Sessions for SqliteStore {
         self.sweep(gone).await
     }
 
-    async fn search(&self, words: &str, limit: usize) -> Result<Vec<Found>, LogError> {
-        let words = words.to_owned();
+    async fn search(
+        &self,
+        words: &str,
+        user: Option<&UserName>,
+        limit: usize,
+    ) -> Result<Vec<Found>, LogError> {
+        let (words, user) = (words.to_owned(), user.cloned());
         self.readers
-            .run(move |connection| find::search(connection, &words, limit))
+            .run(move |connection| find::search(connection, &words, user.as_ref(), limit))
             .await
     }
 }

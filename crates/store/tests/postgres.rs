@@ -28,4 +28,5 @@ mod suite {
     mod sessions;
     #[path = "../postgres/shared.rs"]
     mod shared;
+    mod users;
 }

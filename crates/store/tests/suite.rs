@@ -16,4 +16,5 @@ mod suite {
     mod opening;
     mod processes;
     mod sessions;
+    mod users;
 }

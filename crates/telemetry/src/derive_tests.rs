@@ -70,6 +70,8 @@ fn usage(input: u64) -> Event {
             output: 5,
             cache_read: 7,
             cache_write: 2,
+            reasoning: 3,
+            chunks: 4,
         },
         cost_usd: Some(0.5),
         cause: "turn".to_owned(),
@@ -164,7 +166,10 @@ fn a_turn_becomes_spans() {
     assert_eq!(spans[1].int(names::INPUT_TOKENS), Some(19));
     assert_eq!(spans[1].int(names::CACHE_READ_TOKENS), Some(7));
     assert_eq!(spans[1].attribute(names::FIRST_CHUNK), Some(&0.04.into()));
+    assert_eq!(spans[1].int(names::REASONING_TOKENS), Some(3));
+    assert_eq!(spans[1].int(names::CHUNKS), Some(4));
     assert_eq!(spans[0].int(names::OUTPUT_TOKENS), Some(10));
+    assert_eq!(spans[0].int(names::REASONING_TOKENS), Some(6));
     assert_eq!(spans[3].text(names::ERROR_TYPE), Some("tool_error"));
     let mut ids: Vec<[u8; 8]> = spans.iter().map(|span| span.context.span).collect();
     ids.sort_unstable();

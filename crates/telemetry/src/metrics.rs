@@ -53,12 +53,14 @@ const METRICS: &[Metric] = &[
     Metric { name: names::M_TOKENS,          help: "Tokens of model requests",                      unit: "{token}",      bounds: TOKENS,       is_new: false },
     Metric { name: names::M_DURATION,        help: "Duration of model requests",                    unit: "s",            bounds: SECONDS,      is_new: false },
     Metric { name: names::M_FIRST_CHUNK,     help: "Time to the first piece of a reply",            unit: "s",            bounds: SECONDS,      is_new: false },
+    Metric { name: names::M_CHUNK,           help: "Time from one piece of a reply to the next, its average in the reply", unit: "s", bounds: SECONDS, is_new: false },
     Metric { name: names::M_AGENT_DURATION,  help: "Duration of turns",                             unit: "s",            bounds: TURN_SECONDS, is_new: false },
     Metric { name: names::M_AGENT_CALLS,     help: "Model requests of a turn",                      unit: "{call}",       bounds: COUNTS,       is_new: false },
     Metric { name: names::M_AGENT_TOOLS,     help: "Tool calls of a turn",                          unit: "{call}",       bounds: COUNTS,       is_new: false },
     Metric { name: names::M_TOOL_DURATION,   help: "Duration of tool calls",                        unit: "s",            bounds: SECONDS,      is_new: false },
     Metric { name: names::M_NEW_DURATION,    help: "Duration of model requests",                    unit: "s",            bounds: SECONDS,      is_new: true },
     Metric { name: names::M_NEW_FIRST_CHUNK, help: "Time to the first piece of a reply",            unit: "s",            bounds: SECONDS,      is_new: true },
+    Metric { name: names::M_NEW_CHUNK,       help: "Time from one piece of a reply to the next, its average in the reply", unit: "s", bounds: SECONDS, is_new: true },
     Metric { name: names::M_NEW_INPUT,       help: "Input tokens of a request, cached ones included", unit: "{token}",    bounds: TOKENS,       is_new: true },
     Metric { name: names::M_NEW_OUTPUT,      help: "Output tokens of a request",                    unit: "{token}",      bounds: TOKENS,       is_new: true },
 ];
@@ -169,6 +171,16 @@ impl Metrics {
         if let Some(AttributeValue::Float(first)) = span.attribute(names::FIRST_CHUNK) {
             self.add(names::M_FIRST_CHUNK, attributes.clone(), *first);
             self.add(names::M_NEW_FIRST_CHUNK, attributes.clone(), *first);
+            // The record has the number of pieces and the times of the first and the last one.
+            let gaps = span
+                .int(names::CHUNKS)
+                .map_or(0, i64::unsigned_abs)
+                .saturating_sub(1);
+            if gaps > 0 {
+                let gap = (seconds - first).max(0.0) / number(gaps);
+                self.add_times(names::M_CHUNK, attributes.clone(), (gap, gaps));
+                self.add_times(names::M_NEW_CHUNK, attributes.clone(), (gap, gaps));
+            }
         }
         let kinds = [
             (names::INPUT_TOKENS, "input", names::M_NEW_INPUT),
@@ -185,6 +197,16 @@ impl Metrics {
     }
 
     fn add(&mut self, name: &'static str, attributes: Vec<(&'static str, AttributeValue)>, value: f64) {
+        self.add_times(name, attributes, (value, 1));
+    }
+
+    /// Adds a value a number of times.
+    fn add_times(
+        &mut self,
+        name: &'static str,
+        attributes: Vec<(&'static str, AttributeValue)>,
+        (value, times): (f64, u64),
+    ) {
         let known = METRICS.iter().find(|metric| metric.name == name);
         let Some(metric) = known.filter(|metric| self.has_new_names || !metric.is_new) else {
             return;
@@ -201,13 +223,13 @@ impl Metrics {
             self.histograms.len() - 1
         });
         if let Some(histogram) = self.histograms.get_mut(place) {
-            histogram.add(attributes, value);
+            histogram.add(attributes, value, times);
         }
     }
 }
 
 impl Histogram {
-    fn add(&mut self, attributes: Vec<(&'static str, AttributeValue)>, value: f64) {
+    fn add(&mut self, attributes: Vec<(&'static str, AttributeValue)>, value: f64, times: u64) {
         let bucket = self.bounds.partition_point(|bound| *bound < value);
         let is_known = self.points.iter().any(|point| point.attributes == attributes);
         let attributes = match is_known || self.points.len() < MOST_POINTS {
@@ -230,10 +252,10 @@ impl Histogram {
         let Some(point) = self.points.get_mut(place) else {
             return;
         };
-        point.count += 1;
-        point.sum += value;
+        point.count += times;
+        point.sum += value * number(times);
         if let Some(count) = point.buckets.get_mut(bucket) {
-            *count += 1;
+            *count += times;
         }
     }
 }

@@ -41,6 +41,8 @@ pub const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 pub const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
 /// Input tokens written to the provider's cache.
 pub const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_write.input_tokens";
+/// Output tokens of reasoning.
+pub const REASONING_TOKENS: &str = "gen_ai.usage.reasoning.output_tokens";
 /// Name of the tool.
 pub const TOOL_NAME: &str = "gen_ai.tool.name";
 /// Type of the tool.
@@ -64,6 +66,8 @@ pub const ERROR_TYPE: &str = "error.type";
 pub const CAUSE: &str = "windlass.request.cause";
 /// Cost in US dollars.
 pub const COST: &str = "windlass.cost_usd";
+/// Pieces that the reply arrived in.
+pub const CHUNKS: &str = "windlass.response.chunks";
 /// Number of a retry.
 pub const RETRY_ATTEMPT: &str = "windlass.retry.attempt";
 /// Name of the event of a retry.
@@ -85,6 +89,8 @@ pub const M_TOKENS: &str = "gen_ai.client.token.usage";
 pub const M_DURATION: &str = "gen_ai.client.operation.duration";
 /// Time to the first piece, as dashboards know it.
 pub const M_FIRST_CHUNK: &str = "gen_ai.client.operation.time_to_first_chunk";
+/// Time from one piece of a reply to the next, as dashboards know it.
+pub const M_CHUNK: &str = "gen_ai.client.operation.time_per_output_chunk";
 /// Duration of a turn.
 pub const M_AGENT_DURATION: &str = "gen_ai.invoke_agent.duration";
 /// Requests of a turn.
@@ -97,6 +103,8 @@ pub const M_TOOL_DURATION: &str = "gen_ai.execute_tool.duration";
 pub const M_NEW_DURATION: &str = "gen_ai.client.inference.duration";
 /// Time to the first piece, under its newer name.
 pub const M_NEW_FIRST_CHUNK: &str = "gen_ai.client.inference.time_to_first_chunk";
+/// Time from one piece of a reply to the next, under its newer name.
+pub const M_NEW_CHUNK: &str = "gen_ai.client.inference.time_per_output_chunk";
 /// Input tokens of a request, under its newer name.
 pub const M_NEW_INPUT: &str = "gen_ai.client.inference.operation.input_tokens";
 /// Output tokens of a request, under its newer name.

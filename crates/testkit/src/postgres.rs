@@ -52,11 +52,28 @@ impl PostgresServer {
         })
     }
 
+    /// Starts a server that has the extension pgvector: Debian's, or the one in the folder of programs that
+    /// `WINDLASS_PGVECTOR` names. `None` if there is none.
+    pub fn start_with_vectors() -> Option<Self> {
+        let named = std::env::var_os("WINDLASS_PGVECTOR").map(PathBuf::from);
+        let is_there = |programs: &PathBuf| {
+            let version = programs.parent().and_then(Path::file_name).unwrap_or_default();
+            let debian = Path::new("/usr/share/postgresql").join(version);
+            debian.join("extension/vector.control").is_file()
+        };
+        let folder = named.or_else(|| Some(programs()).filter(is_there))?;
+        Some(Self::start_in(folder, Flush::Off))
+    }
+
     /// Starts a server.
     ///
     /// # Panics
     /// If Postgres is not installed.
     pub fn start(flush: Flush) -> Self {
+        Self::start_in(programs(), flush)
+    }
+
+    fn start_in(programs: PathBuf, flush: Flush) -> Self {
         let folder = must(
             tempfile::Builder::new().prefix("wlpg").tempdir_in("/tmp"),
             "folder",
@@ -70,7 +87,7 @@ impl PostgresServer {
             );
         }
         let mut server = Self {
-            programs: programs(),
+            programs,
             folder,
             user,
             flush,

@@ -27,9 +27,9 @@ use crate::blocking;
 use crate::ledger::FileLedger;
 use windlass_sandbox::Workspace;
 
-/// Changes several files, all or none. Takes a unified diff, or lines between `*** Begin Patch` and `*** End Patch`:
-/// `*** Add File: path` and its lines, each with + before it; `*** Delete File: path`; `*** Update File: path`, maybe
-/// `*** Move to: path`, then hunks: `@@ line above the place`, and lines with a blank, - or + before each.
+/// Changes several files, all or none. Takes a unified diff, or between `*** Begin Patch` and `*** End Patch`:
+/// `*** Add File: path` and lines with +; `*** Delete File: path`; `*** Update File: path`, maybe `*** Move to: path`,
+/// then hunks: `@@ line above the place`, and lines with a blank, - or +.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ApplyPatchInput {
@@ -100,6 +100,7 @@ impl Tool for ApplyPatch {
     }
 
     async fn run(&self, input: ApplyPatchInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
+        self.workspace.settle(&cx).await;
         let (ledger, roots) = (self.ledger.clone(), self.workspace.files_of(&cx));
         blocking::change(move || {
             let patches = parse::parse(&input.patch)

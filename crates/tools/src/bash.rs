@@ -14,6 +14,7 @@ mod shell;
 mod terminal;
 
 use std::io;
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ use crate::arguments::null_is_default;
 use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
 use windlass_sandbox::process::Tree;
-use windlass_sandbox::{Access, CommandSandbox, Reached, Workspace, reading_environment};
+use windlass_sandbox::{Access, CommandSandbox, ProtectedChange, Reached, Workspace, reading_environment};
 use windlass_shell::{Analysis, Blocklist, analyse};
 
 /// Maximum timeout that a call may request.
@@ -55,9 +56,9 @@ const RUNS_SETTINGS: &str = "the settings of this repository name programs that 
 /// Maximum number of characters of a description in an approval request.
 const DESCRIPTION: usize = 200;
 
-/// Runs a command with bash and returns stdout and stderr as one text. Each call is a new shell in the working
-/// directory; there is no stdin and no terminal. Long output loses its middle. Prefer the file and search tools to
-/// cat, sed, find and grep.
+/// Runs a bash command; returns stdout and stderr as one text. Each call is a new shell in the working directory,
+/// without stdin and terminal. Long output loses its middle. Prefer the file and search tools to cat, sed, find and
+/// grep.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashInput {
@@ -78,7 +79,7 @@ pub(crate) struct BashInput {
     /// It writes, although it looks like a read.
     #[serde(default, deserialize_with = "null_is_default")]
     write: bool,
-    /// Returns at once and leaves it running; bash_job reads and ends it.
+    /// Returns at once; bash_job reads and ends it.
     #[serde(default, deserialize_with = "null_is_default")]
     background: bool,
     #[serde(skip)]
@@ -94,6 +95,8 @@ struct Judged {
     escalation: Escalation,
     /// Reasons to ask because of files that other programs run by themselves.
     protected: Vec<String>,
+    /// The files of these reasons.
+    change: ProtectedChange,
     /// Hosts that network access is limited to; empty for all.
     hosts: Vec<String>,
     /// True if git would run programs that the settings of a repository name.
@@ -103,7 +106,9 @@ struct Judged {
 impl Judged {
     /// Returns the access of the command. A command that was judged to read gets no more than that.
     fn access(&self) -> Access {
-        Access::of(self.category, self.escalation).limited_to(self.hosts.clone())
+        Access::of(self.category, self.escalation)
+            .limited_to(self.hosts.clone())
+            .changing(self.change.clone())
     }
 }
 
@@ -139,12 +144,15 @@ impl Bash {
             let mut escalation = self.escalation(input, &analysis);
             // With approval, such a command may change those files.
             escalation.protected = !protected.is_empty();
-            escalation.outside |= escalation.protected;
+            let change = ProtectedChange {
+                git: analysis.changes_git_settings(),
+                paths: self.protected_targets(&analysis),
+            };
             let cwd = self.workspace.working_directory().current();
             let mut folders = analysis.repositories().iter().map(|folder| cwd.join(folder));
             let runs_settings = folders.any(|folder| repository::names_programs(&folder));
             let category = match analysis.category {
-                _ if escalation.outside => Category::Admin,
+                _ if escalation.outside || escalation.protected => Category::Admin,
                 Category::Read if input.write || runs_settings => Category::Write,
                 category => category,
             };
@@ -160,8 +168,17 @@ impl Bash {
                 escalation,
                 runs_settings,
                 protected,
+                change,
             }
         })
+    }
+
+    /// Returns the protected files that the command names.
+    fn protected_targets(&self, analysis: &Analysis) -> Vec<PathBuf> {
+        let targets = analysis.write_targets().into_iter();
+        targets
+            .flat_map(|path| self.workspace.protected_places(path))
+            .collect()
     }
 
     /// Returns the access that the call gets once it is allowed to run.
@@ -177,7 +194,7 @@ impl Bash {
         };
         Escalation {
             network: input.network || needs.network,
-            outside: input.outside || needs.outside || leaves(),
+            outside: input.outside || needs.outside || analysis.changes_users_git_settings() || leaves(),
             protected: false,
         }
     }
@@ -319,6 +336,7 @@ impl Tool for Bash {
         }
         let judged = self.judged(&input);
         let (analysis, access) = (&judged.analysis, judged.access().confirmed(cx.confirmed));
+        self.sandbox.settle(&access).await;
         if input.background {
             return self.run_in_background(&input, &access, limit, &cx).await;
         }

@@ -17,7 +17,7 @@ const KILL_TIME: Duration = Duration::from_secs(5);
 /// Extra time for a read beyond its wait.
 const SLACK: Duration = Duration::from_secs(30);
 
-/// Lists, reads or ends commands that bash started in the background. Reading gives the output since the last read.
+/// Lists, reads or ends background commands of bash. Reading gives the output since the last read.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct BashJobInput {
@@ -25,7 +25,7 @@ pub(crate) struct BashJobInput {
     /// Such as job-1; for read and kill.
     #[serde(default, alias = "id", alias = "job_id")]
     job: Option<String>,
-    /// With read: seconds to wait for output or the end, at most 60.
+    /// With read: seconds to wait for output, at most 60.
     #[serde(default)]
     wait_secs: Option<u64>,
 }

@@ -56,6 +56,7 @@ impl Tool for EditFile {
 
     async fn run(&self, input: EditFileInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let path = resolve_path(&cx, &input.path)?;
+        self.workspace.settle(&cx).await;
         let (ledger, roots) = (self.ledger.clone(), self.workspace.files_of(&cx));
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);

@@ -26,7 +26,7 @@ const MAX_RESULTS: usize = 200;
 #[serde(deny_unknown_fields)]
 pub(crate) struct GlobInput {
     pattern: String,
-    /// The folder to search; the working directory by default.
+    /// A folder; the working directory by default.
     #[serde(default, alias = "directory", alias = "dir")]
     path: Option<String>,
 }

@@ -44,7 +44,7 @@ pub(crate) struct GrepInput {
     glob: Option<String>,
     #[serde(default, alias = "case_insensitive", deserialize_with = "null_is_default")]
     ignore_case: bool,
-    /// Lines to show around each match.
+    /// Lines around each match.
     #[serde(default, deserialize_with = "null_is_default")]
     context: usize,
 }

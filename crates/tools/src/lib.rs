@@ -14,7 +14,7 @@
 //! ```
 //! use std::sync::Arc;
 //!
-//! use windlass_core::tool::{ExecutionContext, Person, Progress, ToolContext};
+//! use windlass_core::tool::{CallModel, ExecutionContext, Person, Progress, ToolContext};
 //! use windlass_tools::{ToolsConfig, builtin};
 //! use windlass_sandbox::child_environment;
 //!
@@ -36,6 +36,7 @@
 //!         execution: Arc::new(execution),
 //!         progress: Progress::none(),
 //!         person: Person::nobody(),
+//!         model: CallModel::none(),
 //!         confirmed: false,
 //!         places: Arc::default(),
 //!     })

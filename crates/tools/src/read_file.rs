@@ -35,7 +35,7 @@ const BEGINNING: u64 = 8192;
 pub(crate) struct ReadFileInput {
     #[serde(alias = "file_path", alias = "filename", alias = "file")]
     path: String,
-    /// The first line to read, from 1.
+    /// The first line, from 1.
     #[serde(default)]
     offset: Option<u64>,
     /// Number of lines.

@@ -11,7 +11,7 @@ use crate::disk;
 use windlass_sandbox::Workspace;
 use windlass_sandbox::path::{resolve_path, shown};
 
-/// Changes the working directory, from the user's next message on. Calls of this turn still start where it began.
+/// Changes the working directory from the user's next message on, not for calls of this turn.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetWorkingDirectoryInput {

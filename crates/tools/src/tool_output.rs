@@ -43,7 +43,7 @@ pub(crate) struct ToolOutputInput {
     /// A regular expression (Rust syntax).
     #[serde(default)]
     pattern: Option<String>,
-    /// Lines to show around each match.
+    /// Lines around each match.
     #[serde(default, deserialize_with = "null_is_default")]
     context: usize,
 }

@@ -69,6 +69,7 @@ impl Tool for WriteFile {
             )));
         }
         let path = resolve_path(&cx, &input.path)?;
+        self.workspace.settle(&cx).await;
         let (ledger, roots) = (self.ledger.clone(), self.workspace.files_of(&cx));
         blocking::change(move || {
             let name = shown(&cx.execution.cwd, &path);

@@ -1,16 +1,20 @@
 //! The tests of the store against a real Postgres, which they start themselves. Postgres is installed if missing on
-//! Debian as root; elsewhere the step is left out, and the summary says so.
+//! Debian as root; elsewhere the step is left out, and the summary says so. The extension pgvector comes with a second
+//! server, from PyPI, because Debian 12 has no package of it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 
-use super::{Ended, prerequisites, retry};
+use super::{Ended, prerequisites, retry, sdk};
 use crate::child;
 use crate::repo::Root;
 
 /// Debian's package of the server.
 const PACKAGES: &[&str] = &["postgresql"];
+
+/// PyPI's package of a server with the extension.
+const VECTORS: &str = "pgserver==0.1.4";
 
 pub(super) fn test(root: &Root) -> Result<Ended> {
     if !is_there(root) {
@@ -25,7 +29,31 @@ pub(super) fn test(root: &Root) -> Result<Ended> {
             bail!("postgresql was installed, but its server was not found");
         }
     }
-    retry::test_target(root, "postgres", &[]).map(Ended::of)
+    let vectors = provide_vectors(root);
+    let variables: Vec<(&str, &Path)> = match &vectors {
+        Ok(programs) => vec![("WINDLASS_PGVECTOR", programs)],
+        Err(error) => {
+            println!("    no server with pgvector, so no test of it: {error:#}");
+            Vec::new()
+        }
+    };
+    retry::test_target(root, "postgres", &variables).map(Ended::of)
+}
+
+/// Installs a server with pgvector beside the SDKs, once. Returns the folder of its programs.
+fn provide_vectors(root: &Root) -> Result<PathBuf> {
+    let library = root.target_dir()?.join("sdk-venv/lib");
+    let find = || {
+        let versions = std::fs::read_dir(&library).into_iter().flatten().flatten();
+        let mut programs =
+            versions.map(|version| version.path().join("site-packages/pgserver/pginstall/bin"));
+        programs.find(|folder| folder.join("postgres").is_file())
+    };
+    if let Some(found) = find() {
+        return Ok(found);
+    }
+    sdk::install(root, &[VECTORS])?;
+    find().context("pgserver was installed, but its server was not found")
 }
 
 /// Returns true if the programs of a server are on the path, or where Debian installs them.

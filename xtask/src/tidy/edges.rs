@@ -51,6 +51,7 @@ const FOR_HOST: Siblings = Siblings::BaseAnd(&[
     "windlass-yaml",
     "windlass-service",
     "windlass-store",
+    "windlass-users",
     // The embedded simulated model.
     "windlass-sim",
     // The jobs that `/cron` shows.
@@ -92,6 +93,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "crates/lab",        package: "windlass-lab",        product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/cron",       package: "windlass-cron",       product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/telemetry",  package: "windlass-telemetry",  product: ONLY_BASE, tests: Siblings::Any },
+    Member { folder: "crates/users",      package: "windlass-users",      product: Siblings::Only(&["windlass-core"]), tests: Siblings::Any },
     Member { folder: "crates/config",     package: "windlass-config",     product: FOR_CONFIG, tests: Siblings::Any },
     Member { folder: "crates/host",       package: "windlass-host",       product: FOR_HOST, tests: Siblings::Any },
     Member { folder: "crates/tui",        package: "windlass-tui",        product: ONLY_BASE, tests: Siblings::Any },

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use windlass_core::log::{UserName, UserNameError};
 use windlass_host::import::ImportFormat;
 
 /// Text at the end of `windlass sessions --help`.
@@ -55,6 +56,9 @@ pub(crate) enum SessionsCommand {
         /// Maximum number of matches
         #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 20)]
         limit: usize,
+        /// Search the sessions of this user, or of all users with `*` [default: your own]
+        #[arg(long, value_name = "NAME", default_value_t)]
+        user: UserChoice,
         /// Print a JSON array
         #[arg(long)]
         json: bool,
@@ -92,6 +96,36 @@ pub(crate) enum SessionsCommand {
     },
 }
 
+/// A user, or all users.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UserChoice(pub(crate) Option<UserName>);
+
+impl Default for UserChoice {
+    fn default() -> Self {
+        Self(Some(UserName::default()))
+    }
+}
+
+impl std::str::FromStr for UserChoice {
+    type Err = UserNameError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "*" => Ok(Self(None)),
+            name => Ok(Self(Some(name.parse()?))),
+        }
+    }
+}
+
+impl std::fmt::Display for UserChoice {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.0 {
+            None => f.write_str("*"),
+            Some(user) => user.fmt(f),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct ListOptions {
     /// List the sessions of every folder
@@ -100,6 +134,9 @@ pub(crate) struct ListOptions {
     /// List the sessions of this folder instead of the current one
     #[arg(long, value_name = "FOLDER")]
     pub(crate) place: Option<PathBuf>,
+    /// List the sessions of this user, or of all users with `*` [default: your own, without a name]
+    #[arg(long, value_name = "NAME", default_value_t)]
+    pub(crate) user: UserChoice,
     /// Maximum number of sessions; 0 for all
     #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 20)]
     pub(crate) limit: usize,
@@ -194,6 +231,8 @@ pub(crate) enum CostBy {
     Cause,
     /// One row per day, in UTC
     Day,
+    /// One row per user
+    User,
 }
 
 #[derive(Debug, Subcommand)]

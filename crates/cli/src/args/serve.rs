@@ -4,8 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use windlass_core::log::UserName;
 
-use super::{ModeOptions, SettingsOptions};
+use super::{ModeOptions, SettingsOptions, UserChoice};
 
 /// Text at the end of `windlass serve --help`.
 pub(crate) const SERVE_HELP: &str = "\
@@ -98,6 +99,16 @@ pub(crate) struct ServeOptions {
     pub(crate) settings: SettingsOptions,
 }
 
+/// Text at the end of `windlass audit --help`.
+pub(crate) const AUDIT_HELP: &str = "\
+Each row contains the hash of the row before it, so that `verify` finds rows that were removed or changed. Keep the
+head that it prints elsewhere: `verify --head` then also finds rows removed from the end. docs/users.md says what is
+recorded.
+
+  windlass audit list --user ann --since 7d
+  windlass audit export > audit.jsonl
+  windlass audit verify";
+
 /// A proxy that signs people in.
 #[derive(Debug, Args)]
 pub(crate) struct ProxyOptions {
@@ -121,6 +132,9 @@ pub(crate) enum TokenCommand {
         /// Permission of the token; may be repeated [default: read]
         #[arg(long, value_enum)]
         scope: Vec<TokenScope>,
+        /// User whose sessions it reaches [default: you, who run the server]
+        #[arg(long, value_name = "NAME")]
+        user: Option<UserName>,
         /// Days until it stops working [default: never]
         #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
         days: Option<u32>,
@@ -141,10 +155,52 @@ pub(crate) enum TokenCommand {
         /// Address of the server, as the browser reaches it
         #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:4747")]
         url: String,
-        /// Permission of the browser; may be repeated [default: admin]
+        /// Permission of the browser; may be repeated [default: admin; with --user: read, write and approve]
         #[arg(long, value_enum)]
         scope: Vec<TokenScope>,
+        /// User whom it signs in [default: you, who run the server]
+        #[arg(long, value_name = "NAME")]
+        user: Option<UserName>,
     },
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditCommand {
+    /// Print the last rows, one per line
+    List(AuditOptions),
+    /// Print all rows as JSON, one per line, with the hashes that chain them
+    Export(AuditOptions),
+    /// Find rows that were removed or changed
+    Verify {
+        /// Row that an earlier check printed as its head: also finds rows removed from the end
+        #[arg(long, value_name = "NUMBER:HASH")]
+        head: Option<String>,
+    },
+    /// Remove rows that are older than `server.audit_days`; the server does so when it starts
+    Prune,
+}
+
+/// Selection of rows.
+#[derive(Debug, Args)]
+pub(crate) struct AuditOptions {
+    /// Only rows of this user [default: all users]
+    #[arg(long, value_name = "NAME", default_value = "*", hide_default_value = true)]
+    pub(crate) user: UserChoice,
+    /// Only rows of this session: its whole id
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only rows of this kind, such as approval_answered, call_started, login, token_created or admin_read
+    #[arg(long, value_name = "KIND")]
+    pub(crate) action: Option<String>,
+    /// Only rows from a date on, or of the last time: 2026-01-31, 12h, 7d
+    #[arg(long, value_name = "WHEN")]
+    pub(crate) since: Option<String>,
+    /// Maximum number of rows of `list`; 0 for all
+    #[arg(short = 'n', long = "limit", value_name = "N", default_value_t = 50)]
+    pub(crate) limit: usize,
+    /// Print one JSON object per line
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Permission of a token.

@@ -18,6 +18,7 @@ use windlass_core::hook::Hooks;
 use windlass_core::log::{SlotState, Store};
 use windlass_core::message::ToolCall;
 use windlass_core::permission::{Approver, Mode, NobodyToAsk, Policy, Rule};
+use windlass_core::tool::CallModel;
 use windlass_cron::{CommandEnd, CronJob, JobRunner, PromptRun, RunEnd};
 use windlass_host::factory::{SessionSpec, SessionTools, delete_session, policy, session_tools};
 
@@ -172,6 +173,7 @@ impl LocalRunner {
             config: &config,
             hooks: &hooks,
             approver: &approver,
+            model: &CallModel::none(),
             outputs: None,
             clock: &self.clock,
             events: &events,

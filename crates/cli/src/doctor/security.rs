@@ -22,7 +22,7 @@ const NOT_COVERED: &[&str] = &[
     "hard links to a denied file that exist before a command starts",
     "files with a denied name that appear while a session runs; a new session hides them",
     "a new .git in a subfolder of the workspace, and editor settings there: file tools ask, commands do not",
-    ".git/commondir in a repository that has none: file tools ask, commands do not",
+    "protected and denied files that you replace while a command is running, which may then change or read them",
     "programs that you run yourself in the workspace afterwards: build files, tests, package scripts",
     "files outside the workspace that are not denied can be read by commands",
 ];
@@ -31,7 +31,7 @@ const NOT_COVERED: &[&str] = &[
 pub(crate) fn report(options: &SettingsOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(None)?;
     let settings = environment::settings(&options.given(), &cwd)?;
-    let access = SandboxAccess::new(&settings.security, &cwd)?;
+    let access = SandboxAccess::of(&settings, &cwd)?;
     let workspace = access.workspace()?;
     let mut policy = access.policy(&workspace);
     let is_complete = workspace.hide_in(&mut policy);

@@ -31,6 +31,7 @@ pub(super) async fn cost(
         CostBy::Model => SpentBy::Model,
         CostBy::Cause => SpentBy::Cause,
         CostBy::Day => SpentBy::Day,
+        CostBy::User => SpentBy::User,
     };
     let rows = store.spent(session.as_ref(), grouped).await.map_err(problem)?;
     if json {

@@ -31,25 +31,39 @@ pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result
         .map_err(|error| Problem::usage(format!("{}: {error}", options.file.display())))?;
     let here = working_directory(None)?;
     let name = options.file.display().to_string();
-    let from = match options.from {
+    let (from, imported) = parse(options.from, &bytes, &name, &here)?;
+    refuse_damage(&imported, options.lenient)?;
+    let id = keep(store, &imported, &here).await?;
+    report(&imported, from, &id);
+    Ok(Exit::Ok)
+}
+
+/// Reads the content of a file; its format is detected if none is given.
+///
+/// # Errors
+/// If it has no known format, is not of the given one, or has no messages.
+pub(crate) fn parse(
+    from: Option<ImportFrom>,
+    bytes: &[u8],
+    name: &str,
+    here: &Path,
+) -> Result<(ImportFrom, Imported), Problem> {
+    let from = match from {
         Some(from) => from,
-        None => detect(&bytes).map(ImportFrom::of).ok_or_else(|| {
+        None => detect(bytes).map(ImportFrom::of).ok_or_else(|| {
             Problem::usage(format!(
                 "{name}: not a session of Windlass, Claude Code, Codex or pi; --from sets the format"
             ))
         })?,
     };
-    let imported = read(from.format(), &bytes, &name, &here, SystemClock::default().now())?;
-    refuse_damage(&imported, options.lenient)?;
-    if imported.messages == 0 {
+    let imported = read(from.format(), bytes, name, here, SystemClock::default().now())?;
+    if imported.messages == 0 && imported.damaged.is_empty() {
         return Err(Problem::new(
             ProblemKind::Failed,
             format!("{name}: nothing to import"),
         ));
     }
-    let id = keep(store, &imported, &here).await?;
-    report(&imported, from, &id);
-    Ok(Exit::Ok)
+    Ok((from, imported))
 }
 
 /// Rejects a damaged file, unless the user accepts the readable part.
@@ -82,7 +96,16 @@ fn refuse_damage(imported: &Imported, lenient: bool) -> Result<(), Problem> {
 }
 
 /// Stores all events. If that fails, nothing is stored.
-async fn keep(store: &dyn Store, imported: &Imported, here: &Path) -> Result<SessionId, Problem> {
+///
+/// # Errors
+/// If there are no messages, or the store fails.
+pub(crate) async fn keep(store: &dyn Store, imported: &Imported, here: &Path) -> Result<SessionId, Problem> {
+    if imported.messages == 0 {
+        return Err(Problem::new(
+            ProblemKind::Failed,
+            "nothing can be read".to_owned(),
+        ));
+    }
     let known = match &imported.id {
         Some(id) => store.get(id).await.map_err(problem)?.is_some(),
         None => false,
@@ -102,6 +125,7 @@ async fn keep(store: &dyn Store, imported: &Imported, here: &Path) -> Result<Ses
         label: imported.label.clone(),
         place: place.map_or_else(|| here.display().to_string(), str::to_owned),
         time: imported.created_at.unwrap_or_default(),
+        ..NewSession::default()
     };
     let opened = store
         .create(new, &windlass_store::owner())

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use windlass_core::log::{SessionInfo, SessionQuery, Store};
+use windlass_core::log::{SessionInfo, SessionQuery, Store, UserName};
 use windlass_service::format::{short_id, standing};
 
 use super::{called, cut, line, print_json, short};
@@ -23,6 +23,7 @@ pub(super) async fn list(store: &dyn Store, options: &ListOptions) -> Result<Exi
         false => Some(place(options.place.as_deref())?),
     };
     let query = SessionQuery {
+        user: options.user.0.clone(),
         place: place.clone(),
         // One more than is shown, to detect whether there are more.
         limit: if options.limit == 0 { 0 } else { options.limit + 1 },
@@ -58,7 +59,10 @@ pub(super) async fn list(store: &dyn Store, options: &ListOptions) -> Result<Exi
 
 fn row(info: &SessionInfo, with_place: bool) -> String {
     let place = with_place.then(|| format!("  ({})", line(&info.place)));
-    let place = place.unwrap_or_default();
+    let mut place = place.unwrap_or_default();
+    if !info.user.is_local() {
+        place.push_str(&format!("  [{}]", info.user));
+    }
     format!(
         "{}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}{place}",
         short(info),
@@ -84,11 +88,11 @@ fn place(given: Option<&Path>) -> Result<String, Problem> {
 pub(super) async fn search(
     store: &dyn Store,
     words: &[String],
-    limit: usize,
+    (user, limit): (Option<&UserName>, usize),
     json: bool,
 ) -> Result<Exit, Problem> {
     let words = words.join(" ");
-    let found = store.search(&words, limit).await.map_err(problem)?;
+    let found = store.search(&words, user, limit).await.map_err(problem)?;
     if json {
         return print_json(&found);
     }

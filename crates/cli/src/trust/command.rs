@@ -14,29 +14,33 @@ use windlass_config::folders::{Folders, Project};
 use windlass_config::trust::Snapshot;
 use windlass_config::{Problem, ProblemKind};
 
-/// Runs the command.
-pub(crate) fn command(options: &TrustOptions) -> Result<Exit, Problem> {
+/// Runs the command. Also returns a change that was made, as the audit log calls it, and its folder.
+pub(crate) fn command(options: &TrustOptions) -> Result<(Exit, Option<(&'static str, PathBuf)>), Problem> {
     let folders = environment::folders()?;
     if options.list {
-        return list(&folders);
+        return list(&folders).map(|exit| (exit, None));
     }
     let folder = working_directory(None)?.join(options.folder.as_deref().unwrap_or(Path::new("")));
     if options.revoke {
-        return revoke(&folders, &folder);
+        let gone = revoke(&folders, &folder)?;
+        return Ok((Exit::Ok, gone.map(|root| ("trust_revoked", root))));
     }
     if environment::var("WINDLASS_SESSION").is_some() {
         let text = "an agent's command cannot trust a folder; run `windlass trust` yourself";
         return Err(Problem::new(ProblemKind::Denied, text));
     }
-    trust(&folders, &project(&folders, &folder)?, options.yes)
+    let project = project(&folders, &folder)?;
+    let (exit, is_new) = trust(&folders, &project, options.yes)?;
+    Ok((exit, is_new.then_some(("trust_given", project.root))))
 }
 
-fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<Exit, Problem> {
+/// Also returns true if the folder was not trusted before.
+fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<(Exit, bool), Problem> {
     let question = Question::about(folders, project)?;
     say!("{}", question.text()?);
     if question.is_trusted() {
         say!("This folder is already trusted.");
-        return Ok(Exit::Ok);
+        return Ok((Exit::Ok, false));
     }
     if question.has_changed() {
         say!("It has changed since you trusted it.");
@@ -44,11 +48,11 @@ fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<Exit, Proble
     let alone = "not trusted: there is no terminal to ask on; `windlass trust --yes` trusts without asking";
     if !yes && !confirm(alone, || "Trust this folder?".to_owned())? {
         tell!("not trusted: none of this takes effect");
-        return Ok(Exit::Denied);
+        return Ok((Exit::Denied, false));
     }
     question.trust()?;
     say!("Trusted until one of these files changes. `windlass trust --revoke` revokes it.");
-    Ok(Exit::Ok)
+    Ok((Exit::Ok, true))
 }
 
 fn list(folders: &Folders) -> Result<Exit, Problem> {
@@ -64,7 +68,8 @@ fn list(folders: &Folders) -> Result<Exit, Problem> {
     Ok(Exit::Ok)
 }
 
-fn revoke(folders: &Folders, folder: &Path) -> Result<Exit, Problem> {
+/// Returns the folder that is no longer trusted.
+fn revoke(folders: &Folders, folder: &Path) -> Result<Option<PathBuf>, Problem> {
     let trusted = store(folders)?;
     // A folder whose files no longer exist is still on the list, under its own name.
     let around = folder.canonicalize().ok();
@@ -73,11 +78,11 @@ fn revoke(folders: &Folders, folder: &Path) -> Result<Exit, Problem> {
     let is_trusted = |root: &PathBuf| trusted.find(root).is_some();
     let Some(root) = roots.into_iter().flatten().find(is_trusted) else {
         say!("{}: was not trusted", line(&folder.display().to_string()));
-        return Ok(Exit::Ok);
+        return Ok(None);
     };
     change(folders, |trusted| trusted.remove(&root))?;
     say!("{}: no longer trusted", line(&root.display().to_string()));
-    Ok(Exit::Ok)
+    Ok(Some(root))
 }
 
 fn project(folders: &Folders, folder: &Path) -> Result<Project, Problem> {

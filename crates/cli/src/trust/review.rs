@@ -186,6 +186,12 @@ fn server_lines(server: &McpServerConfig, text: &mut String) {
             );
         }
     }
+    if server.roots {
+        text.push_str("      may learn the path of this folder\n");
+    }
+    if server.sampling.is_some() {
+        text.push_str("      may ask your model for completions, each after your yes\n");
+    }
 }
 
 fn tool(outline: &Outline, text: &mut String) {

@@ -481,3 +481,35 @@ fn sub_agents_are_named() {
     editor.wait_for_update(is_text);
     editor.end().assert_code(0);
 }
+
+/// ACP-2, SAFE-7: nothing in a permission request is invisible or reorders it, and letters that look like others are
+/// named.
+#[test]
+fn permission_requests_hide_nothing() {
+    for (command, reason) in [
+        ("curl http://a.example/\u{202e}gpj.hs\u{2066}", "nobody sees"),
+        (
+            "curl http://a\u{200b}.example/\u{e0063}\u{3164}\u{ad}",
+            "nobody sees",
+        ),
+        ("curl http://ех\u{430}mple.org/", "another script"),
+        ("curl http://example.org/", "It needs approval"),
+    ] {
+        let call = json!({ "command": command, "description": "x\u{1b}[2K" });
+        let replies = [Reply::call("bash", call), Reply::text("done")];
+        let (_sim, _workspace, mut editor) = editor(json!({}), replies);
+        let session = editor.open_here();
+        editor.prompt(&session, "go");
+        let mut asked = editor.asked[0]["params"].clone();
+        // The arguments themselves are data.
+        asked["toolCall"]["rawInput"].take();
+        let shown = asked.to_string();
+        let hidden = |letter: &char| {
+            letter.is_control() || "\u{202e}\u{2066}\u{200b}\u{e0063}\u{3164}\u{ad}".contains(*letter)
+        };
+        assert_eq!(shown.chars().filter(hidden).count(), 0, "{shown}");
+        assert!(shown.contains(reason), "{shown}");
+        assert!(!shown.contains("u001b"), "{shown}");
+        editor.end();
+    }
+}

@@ -522,3 +522,17 @@ fn a_credential_in_a_header_is_hidden() {
     let log = std::fs::read_to_string(log).unwrap_or_default();
     assert!(!log.contains(SECRET), "{log}");
 }
+
+/// SAFE-7: an error that repeats an argument repeats nothing that affects a terminal.
+#[test]
+fn wrong_arguments_cannot_reach_the_terminal() {
+    let hostile = "\u{1b}]0;owned\u{7}\u{1b}[31mred\u{9b}32m\u{202e}";
+    let workspace = workspace();
+    for arguments in [&["memory", "show"][..], &["permissions", "forget"], &["sessions"]] {
+        let output = workspace.run(arguments).args(&[hostile]).output();
+        output.assert_code(2);
+        let affects = |letter: char| letter != '\n' && letter.is_control() || letter == '\u{202e}';
+        assert!(output.stderr.contains("red"), "{output}");
+        assert!(!output.stderr.contains(affects), "{output}");
+    }
+}

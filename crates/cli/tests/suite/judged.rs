@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use windlass_core::tool::{ExecutionContext, Person, Progress, ToolContext, ToolSet};
+use windlass_core::tool::{CallModel, ExecutionContext, Person, Progress, ToolContext, ToolSet};
 use windlass_sandbox::{CommandSandbox, SandboxPolicy, child_environment};
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
@@ -131,6 +131,7 @@ async fn a_command_runs_with_the_access_it_was_judged_with() {
         execution,
         progress: Progress::none(),
         person: Person::nobody(),
+        model: CallModel::none(),
         confirmed: false,
         places: Arc::default(),
     };
@@ -195,6 +196,7 @@ impl Links {
             }),
             progress: Progress::none(),
             person: Person::nobody(),
+            model: CallModel::none(),
             confirmed: false,
             places: Arc::default(),
         }

@@ -10,7 +10,8 @@ use super::mcp_http::{Site, call, exec};
 use super::support::results;
 
 /// MCP-7: a login finds the authorization server, registers, proves the code with PKCE, names the resource, and
-/// stores the token for the user alone; a token that the server no longer accepts is renewed; a logout forgets it.
+/// stores the token for the user alone, under the authorization server and the server that it is for, also in a file of an
+/// earlier version; a token that the server no longer accepts is renewed; a logout forgets it and no other one.
 #[test]
 fn a_login_is_kept_renewed_and_forgotten() {
     let site = Site::start();
@@ -43,6 +44,15 @@ fn a_login_is_kept_renewed_and_forgotten() {
     let mode = std::fs::metadata(&tokens).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert!(!login.stdout.contains("access-"), "{login}");
+    let stored: Value = serde_json::from_slice(&std::fs::read(&tokens).unwrap()).unwrap();
+    let (issuer, resource) = (site.url(""), site.url("secure"));
+    let issuer = issuer.trim_end_matches('/');
+    let credentials = &stored["issuers"][issuer][&resource];
+    assert_eq!(credentials["issuer"], issuer, "{stored}");
+    // As an earlier version wrote it, restored from a copy that others can read.
+    let earlier = serde_json::json!({ resource: credentials, "https://other.example/mcp": credentials });
+    std::fs::write(&tokens, earlier.to_string()).unwrap();
+    std::fs::set_permissions(&tokens, std::fs::Permissions::from_mode(0o644)).unwrap();
 
     exec(&workspace);
     assert_eq!(results(&sim), ["echo: in", "revoked", "echo: renewed"]);
@@ -54,7 +64,16 @@ fn a_login_is_kept_renewed_and_forgotten() {
     let tested = say(&["mcp", "test"]);
     assert!(tested.assert_code(0).stdout.contains("ready"), "{tested}");
 
-    say(&["mcp", "logout", "at-secure"]).assert_code(0);
+    let logout = say(&["mcp", "logout", "at-secure"]);
+    let forgot = format!("forgot the token for at-secure from {issuer}");
+    assert!(logout.assert_code(0).stdout.contains(&forgot), "{logout}");
+    let left: Value = serde_json::from_slice(&std::fs::read(&tokens).unwrap()).unwrap();
+    assert!(
+        left["issuers"][issuer]["https://other.example/mcp"].is_object(),
+        "{left}"
+    );
+    let mode = std::fs::metadata(&tokens).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
     let after = say(&["mcp", "test"]);
     assert!(
         after.assert_code(1).stdout.contains("asks for a login"),

@@ -39,7 +39,7 @@ def tools():
     if MODE.startswith("many"):
         return [tool("echo_%s_%d" % (MODE, n), description="Tool number %d. " % n + "x" * 400) for n in range(25)]
     annotations = {"readOnlyHint": True, "destructiveHint": False}
-    names = ("exit", "hang", "ask", "write", "picture", "chat", "sound", "page", "local", "wait")
+    names = ("exit", "hang", "ask", "write", "picture", "chat", "sound", "page", "local", "wait", "think")
     output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
     wrong = tool("wrong", outputSchema=output)
     return [tool("echo", annotations=annotations), wrong] + [tool(name) for name in names]
@@ -52,6 +52,20 @@ def ask(params):
         answer = json.loads(line)
         if answer.get("id") == "q1":
             return {"content": [{"type": "text", "text": "answer: " + json.dumps(answer["result"], sort_keys=True)}]}
+
+
+def think(number):
+    """Asks the client's model, and returns its answer, or the code and the text of the error."""
+    said = {"role": "user", "content": {"type": "text", "text": "What is cheese?"}}
+    params = {"messages": [said], "systemPrompt": "Be brief.", "maxTokens": 9, "stopSequences": ["END"]}
+    send({"jsonrpc": "2.0", "id": "s%d" % number, "method": "sampling/createMessage", "params": params})
+    for line in sys.stdin:
+        answer = json.loads(line)
+        if answer.get("id") == "s%d" % number and "error" in answer:
+            return "%d: %s" % (answer["error"]["code"], answer["error"]["message"])
+        if answer.get("id") == "s%d" % number:
+            result = answer["result"]
+            return "%s, %s, %s" % (result["content"]["text"], result["stopReason"], result["model"])
 
 
 def call(request):
@@ -85,6 +99,9 @@ def call(request):
             if note.get("method") == "notifications/cancelled" and note["params"]["requestId"] == request["id"]:
                 open("cancelled", "w").close()
                 return None
+    if name == "think":
+        answers = [think(number) for number in range(int(text or 1))]
+        return {"content": [{"type": "text", "text": "\n".join(answers)}]}
     if name == "chat":
         send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "cheese is \u001b[31mready"}})
         token = (request["params"].get("_meta") or {}).get("progressToken")

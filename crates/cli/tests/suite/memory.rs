@@ -129,6 +129,46 @@ fn sessions_are_found_by_a_question() {
     );
 }
 
+/// MEM-7: a question finds irregular forms of its words, and of two notes with the same words the one from the time that it
+/// names.
+#[test]
+fn questions_find_other_forms_and_their_time() {
+    let (_sim, workspace) = answering("Noted.");
+    let note = |text: &str, time: u64| {
+        json!({ "id": 1, "scope": "", "kind": "note", "speaker": "user", "session": null, "seq": 0, "text": text,
+            "length": 1, "time": time, "pinned": false, "confirmed": true })
+        .to_string()
+    };
+    // Noon on the tenth of May and of June 2025.
+    let notes = [
+        note("The port moved to 5001.", 1_746_878_400_000),
+        note("The port moved to 5002.", 1_749_556_800_000),
+        note("Hannah bought a licence for the profiler.", 1_749_556_800_000),
+        note("Hannah reviewed a licence for the compiler.", 1_749_556_800_000),
+    ];
+    workspace.write("notes.jsonl", &notes.join("\n"));
+    run(&workspace, &["memory", "import", "notes.jsonl"]).assert_code(0);
+    let first = |question: &str| {
+        let found = run(&workspace, &["memory", "search", question, "--json"]).json();
+        found[0]["text"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(
+        first("where did the port move in May 2025"),
+        "The port moved to 5001."
+    );
+    assert_eq!(
+        first("where did the port move on June 10th, 2025"),
+        "The port moved to 5002."
+    );
+    let licence = first("which licence did Hannah buy");
+    assert_eq!(licence, "Hannah bought a licence for the profiler.");
+    let none = run(&workspace, &["memory", "search", "xylophone"]);
+    assert!(
+        none.assert_code(0).stdout.contains("windlass memory setup"),
+        "{none}"
+    );
+}
+
 /// MEM-6: a correction becomes a lesson without asking a model, opens later sessions, can be confirmed and is gone
 /// once it is forgotten.
 #[test]

@@ -388,3 +388,198 @@ fn a_command_cannot_redirect_git() {
         assert!(results[1].contains("second"), "{attack}: {results:?}");
     }
 }
+
+/// A script that tries to change files, and names those that it changed.
+fn changing(files: &[&str]) -> String {
+    format!(
+        "for file in {}; do mkdir -p $(dirname $file); echo hit >> $file && echo changed $file; done; echo tried",
+        files.join(" ")
+    )
+}
+
+/// SAFE-10: what is protected in the workspace is protected in every other writable folder, however the settings spell
+/// the folder.
+#[test]
+fn other_writable_folders_are_protected() {
+    for (spelled, real) in [
+        ("../lib", "../lib"),
+        ("../link", "../lib"),
+        ("sub/../../lib", "../lib"),
+    ] {
+        let (sim, workspace) = scene(("bash", json!({ "command": "sh attack.sh", "write": true })));
+        let lib = workspace.path().join(real);
+        for folder in [lib.clone(), lib.join("inner")] {
+            fs::create_dir_all(&folder).unwrap();
+            git(&folder, &["init", "-q"]);
+        }
+        fs::create_dir_all(workspace.path().join("sub")).unwrap();
+        std::os::unix::fs::symlink(&lib, workspace.path().join("../link")).unwrap();
+        let files = [
+            "../lib/.git/config",
+            "../lib/.git/hooks/post-commit",
+            "../lib/.vscode/tasks.json",
+            "../lib/.claude/settings.json",
+            "../lib/inner/.git/config",
+            "../lib/plain",
+        ];
+        workspace.write("attack.sh", &changing(&files));
+        let allowed = format!("security.allowed_paths=[\".\", \"{spelled}\", \"$TMPDIR\"]");
+        let output = workspace.run(&["exec", "go", "-c", &allowed]).output();
+        let result = results(&sim).concat();
+        let changed: Vec<&str> = result
+            .lines()
+            .filter(|line| line.starts_with("changed"))
+            .collect();
+        assert_eq!(changed, ["changed ../lib/plain"], "{spelled}: {result}\n{output}");
+        assert!(result.contains("tried"), "{spelled}: {result}");
+    }
+}
+
+/// SAFE-10: approving a command that changes git's settings lets nothing of its command line write elsewhere: not
+/// outside, and not to other protected files.
+#[test]
+fn an_approval_lifts_only_what_it_names() {
+    let command = "git config user.email eve@example.org && sh attack.sh";
+    for (tool_mode, answer) in [
+        (&["exec", "go"][..], "y\n"),
+        (&["exec", "go", "--mode", "full"], "y\n"),
+    ] {
+        let (_sim, workspace) = scene(("bash", json!({ "command": command })));
+        let files = [
+            ".vscode/tasks.json",
+            ".mcp.json/x",
+            "../outside",
+            "\"$HOME/.bashrc\"",
+        ];
+        workspace.write("attack.sh", &changing(&files));
+        let home = elsewhere();
+        let run = workspace.run_on_terminal(&tool_mode.join(" "));
+        let run = run.env("HOME", &home.path().display().to_string());
+        let output = run.stdin(answer).output();
+        assert!(
+            workspace.read(".git/config").contains("eve@example.org"),
+            "{output}"
+        );
+        assert!(!home.path().join("outside").exists(), "{output}");
+        assert!(!home.path().join(".bashrc").exists(), "{output}");
+    }
+    // With approval for more, the same script can write there, so the test can fail.
+    let (_sim, workspace) = scene(("bash", json!({ "command": command, "outside": true })));
+    let home = elsewhere();
+    let outside = home.path().join("outside");
+    workspace.write("attack.sh", &changing(&[&outside.display().to_string()]));
+    let output = workspace.run_on_terminal("exec go").stdin("y\n").output();
+    assert!(outside.exists(), "{output}");
+}
+
+/// SAFE-10: a job cannot wait for the moment in which an approved call replaces a protected file, and with it the mount
+/// that protects the file: such a call runs alone.
+#[test]
+fn a_job_cannot_wait_for_an_approved_change() {
+    let job = "for i in $(seq 1000); do echo hit 2>/dev/null >> .git/config && break; sleep 0.005; done";
+    let waits = |background: bool| json!({ "command": "sh job.sh", "background": background, "write": true });
+    let left = json!({ "command": "(setsid sh job.sh > /dev/null 2>&1 &); echo left", "write": true });
+    let change = json!({ "command": "git remote add up https://example.net/x" });
+    let edit = json!({ "path": ".git/config", "old_string": "Ann", "new_string": "Eve" });
+    for (first, tool, arguments, is_refused) in [
+        (waits(true), "bash", change.clone(), true),
+        (waits(true), "edit_file", edit.clone(), true),
+        (left.clone(), "bash", change.clone(), false),
+        (left, "edit_file", edit.clone(), false),
+        (waits(false), "bash", change, false),
+        (json!({ "command": "true" }), "edit_file", edit, false),
+    ] {
+        let replies = [
+            Reply::call("bash", first.clone()),
+            Reply::call("read_file", json!({ "path": ".git/config" })),
+            Reply::call(tool, arguments.clone()),
+            Reply::text("done"),
+        ];
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+        repository(&workspace);
+        workspace.write("job.sh", job);
+        let output = workspace.run_on_terminal("exec go").stdin("y\n").output();
+        let config = workspace.read(".git/config");
+        let results = results(&sim);
+        assert!(!config.contains("hit"), "{first} {tool}: {config}\n{output}");
+        let was_refused = results
+            .last()
+            .unwrap()
+            .contains("another command is still running");
+        assert_eq!(was_refused, is_refused, "{first} {tool}: {results:?}\n{output}");
+        let has_changed = config.contains("example.net") || config.contains("Eve");
+        assert_eq!(has_changed, !is_refused, "{first} {tool}: {results:?}\n{output}");
+    }
+}
+
+/// SAFE-10: scripts of the project that Windlass itself runs outside the sandbox of commands are protected: those of the
+/// user's hooks, of a trusted tool, and of a server.
+#[test]
+fn scripts_that_windlass_runs_are_protected() {
+    let scripts = ["scripts/hook.sh", "scripts/tool.sh", "scripts/server.py"];
+    let attack = "for f in scripts/*; do printf '' >> $f && echo changed $f; mv -f plain.sh $f && echo replaced $f; \
+                  done; mv scripts x && echo moved; echo tried";
+    let files = scripts.map(|path| write(path));
+    let calls = [("bash", json!({ "command": "sh attack.sh", "write": true }))];
+    for call in calls.into_iter().chain(files) {
+        let (sim, workspace) = scene(call.clone());
+        for script in scripts {
+            workspace.write(script, "echo fine\n");
+        }
+        workspace.write("attack.sh", attack);
+        let hooks = json!({ "hooks": { "Stop": [{ "hooks": [{ "type": "command", "command": "sh scripts/hook.sh" }] }] } });
+        fs::write(
+            workspace.config_file().with_file_name("hooks.json"),
+            hooks.to_string(),
+        )
+        .unwrap();
+        let servers =
+            json!({ "mcpServers": { "s": { "command": "python3", "args": ["scripts/server.py"] } } });
+        fs::write(
+            workspace.config_file().with_file_name("mcp.json"),
+            servers.to_string(),
+        )
+        .unwrap();
+        let tools = "tools:\n  - name: deploy\n    description: d\n    cmd: sh\n    args: [scripts/tool.sh]\n    category: write\n";
+        workspace.write(".windlass/tools.yaml", tools);
+        workspace.run(&["trust", "--yes"]).output().assert_code(0);
+        let output = workspace.run(&["exec", "go", "--mode", "full"]).output();
+        for script in scripts {
+            assert_eq!(
+                workspace.read(script),
+                "echo fine\n",
+                "{call:?}: {script}: {output}"
+            );
+        }
+        if call.0 == "bash" {
+            let result = results(&sim).concat();
+            assert!(result.contains("tried"), "{result}\n{output}");
+            assert!(!result.contains("changed"), "{result}\n{output}");
+        }
+    }
+}
+
+/// SAFE-10: a submodule that is not checked out stays so for commands: `git status` would run what the settings of its
+/// repository name.
+#[test]
+fn a_command_cannot_create_the_repository_of_a_submodule() {
+    let attack = "mkdir -p sub/.git/objects sub/.git/refs; cp .git/HEAD sub/.git/; \
+                  printf '[core]\\n\\tfsmonitor = touch hit; false\\n' > sub/.git/config; echo tried";
+    for is_there in [true, false] {
+        let (sim, workspace) = scene(("bash", json!({ "command": "sh attack.sh", "write": true })));
+        let entry = "160000,1234567890123456789012345678901234567890,sub";
+        git(
+            &workspace.path(),
+            &["update-index", "--add", "--cacheinfo", entry],
+        );
+        if is_there {
+            fs::create_dir(workspace.path().join("sub")).unwrap();
+        }
+        workspace.write("attack.sh", attack);
+        let output = workspace.run(&["exec", "go", "--mode", "full"]).output();
+        assert!(results(&sim).concat().contains("tried"), "{output}");
+        assert!(!workspace.has("sub/.git/config"), "{output}");
+        git(&workspace.path(), &["status"]);
+        assert!(!workspace.has("hit") && !workspace.has("sub/hit"), "{output}");
+    }
+}

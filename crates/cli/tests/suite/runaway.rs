@@ -143,3 +143,63 @@ fn a_fork_bomb_ends() {
         assert!(failed.count() <= 1, "{tail}: {results:?}");
     }
 }
+
+/// SAFE-10: a command that stops the process that watches it is ended with its sandbox, so it can escape neither its time
+/// limit nor its memory limit, and commands run again afterwards.
+#[test]
+fn a_command_cannot_stop_its_supervisor() {
+    let mark = format!("5302.{}", std::process::id());
+    let stops = [
+        format!("kill -STOP $PPID; sleep {mark}"),
+        format!("kill -STOP -1; sleep {mark}"),
+        format!("(setsid sh -c 'sleep 0.3; kill -STOP -1; sleep {mark}' &) ; sleep 1; sleep {mark}"),
+    ];
+    for stop in stops {
+        let stopping = json!({ "command": stop, "write": true, "timeout_secs": 5 });
+        let replies = [
+            Reply::call("bash", stopping),
+            call("echo go''es on"),
+            Reply::text("done"),
+        ];
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+        let started = Instant::now();
+        let output = workspace.run(&["exec", "go", "--mode", "full"]).output();
+        output.assert_code(0);
+        assert!(started.elapsed() < Duration::from_secs(30), "{stop}: {output}");
+        let results = results(&sim);
+        assert!(results[0].contains("launcher ended"), "{stop}: {results:?}");
+        assert!(results[1].contains("goes on"), "{stop}: {results:?}");
+        assert_eq!(processes_with(&mark), [0_u32; 0], "{stop}");
+    }
+}
+
+/// SAFE-10: memory that no process has mapped counts as well: files in memory, with and without a name, and System V
+/// segments.
+#[test]
+fn memory_outside_of_processes_counts() {
+    let wait = "\nprint('all', 'ocated', flush=True)\ntime.sleep(20)";
+    let unnamed = "import os, time\nfor i in range(4):\n f = os.memfd_create('x')\n for j in range(100): os.write(f, b'x' * 1000000)";
+    let hidden = format!("import ctypes\nctypes.CDLL(None).prctl(4, 0)\n{unnamed}");
+    let segments = "import ctypes, time\nc = ctypes.CDLL(None)\nc.shmat.restype = ctypes.c_void_p\n\
+                    c.shmget.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_int]\n\
+                    c.shmat.argtypes = [ctypes.c_int, ctypes.c_void_p, ctypes.c_int]\nc.shmdt.argtypes = [ctypes.c_void_p]\n\
+                    for i in range(8):\n a = c.shmat(c.shmget(0, 50_000_000, 0o1600), None, 0)\n ctypes.memset(a, 1, 50_000_000)\n c.shmdt(a)";
+    let named = "import time\nf = open('/dev/shm/x', 'wb')\nfor j in range(400): f.write(b'x' * 1000000)";
+    for (script, expected) in [
+        (unnamed, "security.max_memory_mb"),
+        (hidden.as_str(), "security.max_memory_mb"),
+        (segments, "security.max_memory_mb"),
+        (named, "No space left"),
+    ] {
+        let command = "exec python3 hog.py";
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [call(command), Reply::text("done")]);
+        workspace.write("hog.py", &format!("{script}{wait}"));
+        let args = ["exec", "go", "--mode", "full", "-c", "security.max_memory_mb=200"];
+        let started = Instant::now();
+        let output = workspace.run(&args).output();
+        output.assert_code(0);
+        assert!(started.elapsed() < Duration::from_secs(15), "{script}: {output}");
+        let result = results(&sim).concat();
+        assert!(result.contains(expected), "{script}: {result}");
+    }
+}

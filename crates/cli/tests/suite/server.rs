@@ -636,6 +636,8 @@ fn bad_input_names_the_field() {
     let session = server.session();
     let messages = format!("/api/sessions/{session}/messages");
     let reply = format!("/api/sessions/{session}/replies/none");
+    let commands = format!("/api/sessions/{session}/commands");
+    let long_title = format!("{{\"title\": \"{}\"}}", "x".repeat(501));
     let search = |query: &str| format!("/api/sessions/{session}/search?{query}");
     let cases = [
         ("POST", messages.as_str(), "{", 400, "body"),
@@ -666,8 +668,23 @@ fn bad_input_names_the_field() {
         ("POST", "/api/sessions", "{\"place\": \"/none\"}", 400, "place"),
         ("POST", "/api/sessions", "{\"id\": \"x\"}", 400, "id"),
         ("POST", "/api/sessions", "{\"colour\": 1}", 400, "colour"),
+        ("POST", "/api/sessions", "[]", 400, "body"),
+        ("POST", "/api/sessions", &long_title, 400, "title"),
+        ("POST", &commands, "{}", 400, "line"),
+        (
+            "PUT",
+            "/api/push/subscriptions",
+            "{\"endpoint\": \"https://a.example\"}",
+            400,
+            "keys",
+        ),
         ("GET", "/api/sessions?limit=0", "", 400, "limit"),
+        ("GET", "/api/sessions?limit=x", "", 400, "limit"),
+        ("GET", "/api/sessions?colour=red", "", 400, "colour"),
+        ("GET", "/api/files/content", "", 400, "path"),
+        ("GET", "/api/sessions/%ff", "", 400, "path"),
         ("GET", "/api/events?after=x", "", 400, "after"),
+        ("GET", "/api/events?after=1", "", 400, "after"),
         ("GET", &search("q=%20"), "", 400, "q"),
         ("GET", &search("q=x&limit=0"), "", 400, "limit"),
         (

@@ -78,6 +78,32 @@ invoke_agent windlass name=\"invoke_agent\" output_tokens=15 finish_reasons=[\"s
     }
 }
 
+/// OBS-1: a reply that arrives in pieces has the time to its first one, their number and its reasoning tokens on its span,
+/// and the time between pieces is counted.
+#[test]
+fn the_pace_of_a_reply_is_known() {
+    let reply = Reply::text("one two three four five six").thinking("Let me count the words first.");
+    let (_sim, workspace) = with_replies(Protocol::Responses, [reply]);
+    let collector = OtelCollector::start();
+    exec(&workspace, &collector).arg("go").output().assert_code(0);
+    let spans = collector.spans();
+    let number = |span: &CollectedSpan, name: &str| span.attributes[name].as_f64().unwrap_or_default();
+    let reasoning = "gen_ai.usage.reasoning.output_tokens";
+    assert!(number(&spans[1], reasoning) > 0.0, "{spans:?}");
+    assert_eq!(number(&spans[0], reasoning), number(&spans[1], reasoning));
+    let chunks = number(&spans[1], "windlass.response.chunks");
+    assert!(chunks > 1.0, "{spans:?}");
+    let points = collector.points();
+    let counted = points
+        .iter()
+        .find(|point| point.metric == "gen_ai.client.operation.time_per_output_chunk");
+    assert_eq!(
+        counted.map(|point| point.count as f64),
+        Some(chunks - 1.0),
+        "{points:?}"
+    );
+}
+
 /// Checks what holds for the spans of the turn above.
 #[track_caller]
 fn check_spans(spans: &[CollectedSpan], session: &Value) {

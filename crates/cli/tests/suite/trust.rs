@@ -465,24 +465,37 @@ fn a_revocation_stays_while_a_question_is_open() {
     }
 }
 
-/// SAFE-6: a script that the call before it rewrote is not run: the covered files are checked again directly before
-/// each call of a project's tool.
+/// SAFE-6: a script that the call before it rewrote is not run: a command cannot change the covered files, and they are
+/// checked again directly before each call of a project's tool, because others can.
 #[test]
 fn a_rewritten_script_is_not_run() {
-    for (first, runs) in [
-        ("true", true),
-        ("echo 'echo rewritten' > scripts/greet.sh", false),
+    let rewrite = "echo 'echo rewritten' > scripts/greet.sh";
+    let hook = json!({ "hooks": { "PostToolUse": [{ "matcher": "Bash", "hooks": [{ "type": "command", "command": rewrite }] }] } });
+    for (first, is_hooked, runs) in [
+        ("true", false, true),
+        ("sh rewrite.sh", false, true),
+        ("true", true, false),
     ] {
-        let reply =
-            Reply::call("bash", json!({ "command": first })).and_call("greet", json!({ "name": "ann" }));
+        let reply = Reply::call("bash", json!({ "command": first, "write": true }))
+            .and_call("greet", json!({ "name": "ann" }));
         let (sim, workspace) = with_replies(Protocol::Anthropic, [reply, Reply::text("fine")]);
         project(&workspace);
         trust(&workspace);
+        workspace.write("rewrite.sh", rewrite);
+        if is_hooked {
+            std::fs::write(
+                workspace.config_file().with_file_name("hooks.json"),
+                hook.to_string(),
+            )
+            .unwrap();
+        }
         let output = workspace.run(&["exec", "go"]).env("MY_TOKEN", "t").output();
         output.assert_code(0);
         let told = &sim.outlines()[1];
-        assert_eq!(told.contains("hello ann"), runs, "{told}");
-        assert!(!told.contains("rewritten\n"), "{told}");
+        assert_eq!(told.contains("hello ann"), runs, "{first}: {told}");
+        assert!(!told.contains("rewritten\n"), "{first}: {told}");
+        let was_changed = workspace.read("scripts/greet.sh").contains("rewritten");
+        assert_eq!(was_changed, is_hooked, "{first}: {told}");
         if !runs {
             assert!(
                 told.contains("greet was not run, because the project's files"),

@@ -106,19 +106,42 @@ impl Parsers {
         let reader = self
             .ready
             .entry(name)
-            .or_insert_with(|| Reader::new(&grammar, table));
+            .or_insert_with(|| Reader::new(name, &grammar, table));
         reader.as_mut()?.read(text)
     }
 }
+
+/// Nodes that contain no definition, in any of the languages: what is below them is not looked at.
+const EMPTY: &[&str] = &[
+    "import_statement",
+    "import_from_statement",
+    "import_declaration",
+    "use_declaration",
+    "attribute_item",
+    "token_tree",
+    "parameters",
+    "formal_parameters",
+    "string",
+    "string_literal",
+    "template_string",
+    "comment",
+    "line_comment",
+    "block_comment",
+];
+
+/// The same in Python, where an expression defines nothing.
+const EMPTY_PYTHON: &[&str] = &["expression_statement", "return_statement"];
 
 struct Reader {
     parser: Parser,
     /// Kind of definition by the number of a node's kind.
     kinds: Vec<Option<DefinitionKind>>,
+    /// True for kinds of nodes that contain no definition.
+    empty: Vec<bool>,
 }
 
 impl Reader {
-    fn new(grammar: &tree_sitter::Language, table: Table) -> Option<Self> {
+    fn new(name: &str, grammar: &tree_sitter::Language, table: Table) -> Option<Self> {
         let mut parser = Parser::new();
         parser.set_language(grammar).ok()?;
         let mut kinds = vec![None; grammar.node_kind_count()];
@@ -130,7 +153,17 @@ impl Reader {
                 *slot = Some(*kind);
             }
         }
-        Some(Self { parser, kinds })
+        let mut empty = vec![false; grammar.node_kind_count()];
+        let more = if name == "python" { EMPTY_PYTHON } else { &[] };
+        for kind in EMPTY.iter().chain(more) {
+            let number = usize::from(grammar.id_for_node_kind(kind, true));
+            if number > 0
+                && let Some(slot) = empty.get_mut(number)
+            {
+                *slot = true;
+            }
+        }
+        Some(Self { parser, kinds, empty })
     }
 
     fn read(&mut self, text: &str) -> Option<Vec<Definition>> {
@@ -139,7 +172,8 @@ impl Reader {
         let mut cursor = tree.walk();
         loop {
             let node = cursor.node();
-            if let Some(Some(kind)) = self.kinds.get(usize::from(node.kind_id()))
+            let number = usize::from(node.kind_id());
+            if let Some(Some(kind)) = self.kinds.get(number)
                 && let Some(definition) = definition(node, *kind, text.as_bytes())
             {
                 found.push(definition);
@@ -147,7 +181,8 @@ impl Reader {
                     break;
                 }
             }
-            if !advance(&mut cursor) {
+            let is_empty = self.empty.get(number).copied().unwrap_or_default();
+            if !advance(&mut cursor, is_empty) {
                 break;
             }
         }
@@ -174,9 +209,9 @@ impl Reader {
     }
 }
 
-/// Moves to the next node in reading order.
-fn advance(cursor: &mut TreeCursor<'_>) -> bool {
-    if cursor.goto_first_child() {
+/// Moves to the next node in reading order, without those below an empty one.
+fn advance(cursor: &mut TreeCursor<'_>, is_empty: bool) -> bool {
+    if !is_empty && cursor.goto_first_child() {
         return true;
     }
     while !cursor.goto_next_sibling() {

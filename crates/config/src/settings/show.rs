@@ -8,7 +8,7 @@ use windlass_providers::key::is_credential;
 /// CFG-1: `agent.max_iterations = 200  # default`; an unset key is a comment.
 pub fn show(settings: &Settings, with_origin: bool) -> String {
     let mut lines = String::new();
-    for effective in &settings.origins {
+    for effective in settings.origins.iter() {
         lines.push_str(&assignment(effective));
         if with_origin {
             lines.push_str(&format!("  # {}", effective.origin));

@@ -19,7 +19,7 @@ use windlass_sandbox::ResourceLimits;
 
 use windlass_core::compact::Strategy;
 
-pub use self::server::ServerSettings;
+pub use self::server::{AuditScope, AuditSettings, DailyLimits, ServerSettings, UserLimits};
 
 /// Limits and behavior of a turn.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -295,7 +295,7 @@ pub struct TimeoutSettings {
 }
 
 /// Storage and titles of sessions.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct SessionSettings {
     /// PROV-8: true if the last chosen provider is restored.
     pub provider_persistence: bool,

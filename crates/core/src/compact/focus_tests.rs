@@ -4,7 +4,7 @@ use super::super::bed::*;
 use super::super::{Parts, Strategy, fidelity};
 use super::*;
 use crate::message::Role;
-use crate::tool::{Person, Progress, Tool, ToolContext, ToolError};
+use crate::tool::{CallModel, Person, Progress, Tool, ToolContext, ToolError};
 
 fn cx(call: &str) -> ToolContext {
     ToolContext {
@@ -13,6 +13,7 @@ fn cx(call: &str) -> ToolContext {
         execution: Arc::default(),
         progress: Progress::none(),
         person: Person::nobody(),
+        model: CallModel::none(),
         confirmed: false,
         places: Arc::default(),
     }

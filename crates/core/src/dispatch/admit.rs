@@ -7,8 +7,8 @@ use super::{Calls, record};
 use crate::event::{Event, Waiting};
 use crate::hook::{AdmittedCall, Judged, PermissionAction};
 use crate::message::{ToolCall, ToolResult};
-use crate::permission::{Decision, Denial, Policy, Proposal};
-use crate::text::shorten;
+use crate::permission::{Decision, Denial, Policy, Proposal, Subject};
+use crate::text::{misleading, shorten};
 use crate::tool::{AnyTool, Category, Prepared, ToolTraits};
 use crate::turn::refused;
 
@@ -146,7 +146,11 @@ pub(super) async fn admit(
                     proposal.reasons.push(reason);
                 }
                 proposal.preview = candidate.prepared.preview(&deps.config.execution);
-                (ask(deps, &proposal).await, true)
+                let cause = policy.cause(&proposal);
+                let texts = proposal.parts().map(Subject::text);
+                let warning = texts.chain(proposal.preview.as_deref()).find_map(misleading);
+                proposal.reasons.extend(warning);
+                (ask(deps, &proposal, cause).await, true)
             }
         },
     };
@@ -229,8 +233,7 @@ fn feedback(text: String) -> Denial {
     }
 }
 
-async fn ask(deps: &Calls<'_>, proposal: &Proposal) -> Result<(), Denial> {
-    let cause = deps.config.policy.cause(proposal);
+async fn ask(deps: &Calls<'_>, proposal: &Proposal, cause: Option<String>) -> Result<(), Denial> {
     record(deps, Event::permission_request(proposal, cause)).await;
     let answer = tokio::select! {
         biased;

@@ -86,6 +86,7 @@ impl Running {
                 Arc::clone(deps.events),
                 Arc::clone(deps.approver),
             ),
+            model: deps.model.clone(),
             confirmed: false,
             places: Arc::default(),
         };

@@ -119,6 +119,7 @@ fn session() -> SessionInfo {
         last_seq: 0,
         created_at: Timestamp(1),
         updated_at: Timestamp(1),
+        user: crate::log::UserName::default(),
     }
 }
 

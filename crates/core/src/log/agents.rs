@@ -14,7 +14,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{LogError, NewSession, Opened};
+use super::{LogError, NewSession, Opened, UserName};
 use crate::clock::Timestamp;
 use crate::event::ClaimCheck;
 use crate::id::{CallId, SessionId};
@@ -441,6 +441,8 @@ impl NewAgent {
             },
             place: self.job.place.clone(),
             time: self.time,
+            // The store gives it the user of the session above.
+            user: UserName::default(),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Ports of memory: units of what was said, the words they contain, their vectors, and searches that found nothing.
 //!
-//! A unit belongs to one scope: a project, named by its folder, or the user, with an empty name. Every search names
-//! its scopes, and the words of a scope are kept apart from those of all others.
+//! A unit belongs to one scope: a project, named by its folder, or the user, with an empty name; both are written as
+//! [`UserName::scoped`](super::UserName::scoped) writes names. Every search names its scopes, and the words of a scope are kept apart from those of all others.
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -150,11 +150,12 @@ pub trait MemoryUnits: Send + Sync {
         read_to: u64,
     ) -> Result<Vec<u64>, LogError>;
 
-    /// Returns sessions of a folder with entries that were not read, the oldest first. Sub-agents are not among them.
+    /// Returns sessions of a scope's user and folder with entries that were not read, the oldest first. Sub-agents are
+    /// not among them.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    async fn unread(&self, place: &str) -> Result<Vec<Unread>, LogError>;
+    async fn unread(&self, scope: &str) -> Result<Vec<Unread>, LogError>;
 
     /// Returns units by their numbers, in that order, without those that do not exist.
     ///
@@ -212,7 +213,7 @@ pub struct UnitVector {
     pub unit: u64,
     /// Signs of its components, for a first selection.
     pub sketch: Vec<u8>,
-    /// Its components.
+    /// Its components: a scale, as four bytes with the lowest first, then one signed byte each.
     pub vector: Vec<u8>,
 }
 
@@ -259,7 +260,7 @@ pub trait MemoryIndex: Send + Sync {
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<UnitVector>, LogError>;
+    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, LogError>;
 
     /// Returns at most `limit` sketches of one model in a scope, of units after a number, in order.
     ///
@@ -272,6 +273,21 @@ pub trait MemoryIndex: Send + Sync {
         after: u64,
         limit: usize,
     ) -> Result<Vec<(u64, Vec<u8>)>, LogError>;
+
+    /// Returns the units of the scopes whose vectors of one model are nearest to a vector, the nearest first. `None` if
+    /// the store cannot compare vectors, so that sketches are needed; a store that can also says so for `most` = 0.
+    ///
+    /// # Errors
+    /// Fails if the store cannot be read.
+    async fn nearest(
+        &self,
+        _model: &str,
+        _scopes: &[String],
+        _vector: &[f32],
+        _most: usize,
+    ) -> Result<Option<Vec<u64>>, LogError> {
+        Ok(None)
+    }
 
     /// Keeps vectors of a model. Units that do not exist any more are skipped, and vectors of other models removed.
     ///

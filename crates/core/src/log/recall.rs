@@ -19,8 +19,8 @@ const LINES: usize = 500;
 /// Maximum number of characters of an answer, so that it is not cut a second time.
 const MOST: usize = 30_000;
 
-/// Reads back what was left out of this conversation, by the ref of a note or a summary; without a ref, `grep` searches
-/// everything that was ever said or shown.
+/// Reads back what was left out of this conversation, by the ref of a note or summary; without one, `grep` searches
+/// everything ever said or shown.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallInput {

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::UserName;
 use crate::clock::Timestamp;
 use crate::id::{MessageId, SessionId};
 use crate::model::{Usage, dollars_or_more};
@@ -20,6 +21,8 @@ pub struct NewSession {
     pub place: String,
     /// Creation time.
     pub time: Timestamp,
+    /// Owner; a session with a parent belongs to the owner of that.
+    pub user: UserName,
 }
 
 /// Names of a session.
@@ -58,6 +61,9 @@ pub struct SessionInfo {
     pub created_at: Timestamp,
     /// Time of the last change.
     pub updated_at: Timestamp,
+    /// Owner.
+    #[serde(default, skip_serializing_if = "UserName::is_local")]
+    pub user: UserName,
 }
 
 /// State of a session's last turn.
@@ -105,6 +111,8 @@ impl Totals {
 /// Filter for listing sessions.
 #[derive(Debug, Clone, Default)]
 pub struct SessionQuery {
+    /// Only sessions of this user; of all users if `None`.
+    pub user: Option<UserName>,
     /// Only sessions in this folder.
     pub place: Option<String>,
     /// Only sessions whose id starts with this text, or whose name or key equals it.
@@ -145,6 +153,8 @@ pub enum SpentBy {
     Cause,
     /// By day, in UTC.
     Day,
+    /// By user.
+    User,
 }
 
 /// Spending of one group of calls.

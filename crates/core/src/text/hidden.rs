@@ -45,6 +45,78 @@ pub fn hidden(text: &str) -> Option<String> {
     (!told.is_empty()).then(|| told.join(", "))
 }
 
+/// Replaces each character that a person does not see, or that changes the order of others, by a sign. Line breaks and
+/// tabs stay, and so do the joiners inside emoji.
+pub fn with_signs(text: &str) -> String {
+    let is_symbol = |letter: char| letter >= '\u{2190}' && !is_unseen(letter);
+    let mut out = String::with_capacity(text.len());
+    let mut letters = text.chars().peekable();
+    let mut before = ' ';
+    while let Some(letter) = letters.next() {
+        let joins = match letter {
+            '\u{FE0F}' => is_symbol(before),
+            '\u{200D}' => before >= '\u{2190}' && letters.peek().copied().is_some_and(is_symbol),
+            _ => false,
+        };
+        out.push(match letter {
+            '\n' | '\t' => letter,
+            '\u{7f}' => '\u{2421}',
+            letter if letter < ' ' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or(SIGN),
+            letter if is_unseen(letter) && !joins => SIGN,
+            letter => letter,
+        });
+        before = letter;
+    }
+    out
+}
+
+/// Sign for a character that nobody sees.
+const SIGN: char = '\u{fffd}';
+
+/// Returns true for controls, format characters, default ignorables, and blanks other than a space.
+#[rustfmt::skip]
+fn is_unseen(letter: char) -> bool {
+    let is_blank = letter != ' ' && (letter.is_whitespace() || letter == '\u{2800}');
+    letter.is_control() || is_blank || matches!(
+        letter,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
+            | '\u{13430}'..='\u{1343f}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// Explains how a text may be misread, as a clause: it contains characters that nobody sees, or letters that look like
+/// others.
+pub fn misleading(text: &str) -> Option<String> {
+    if let Some(found) = hidden(text) {
+        return Some(format!("it contains characters that nobody sees: {found}"));
+    }
+    let ends = |letter: char| !letter.is_alphanumeric() && !matches!(letter, '-' | '_');
+    let mixes = |word: &&str| {
+        word.contains(looks_latin) && word.contains(|letter: char| letter.is_ascii_alphabetic())
+    };
+    let is_foreign = |host: &&str| host.contains(|letter: char| !letter.is_ascii());
+    let addresses = text.split("://").skip(1);
+    let mut hosts = addresses.filter_map(|rest| rest.split(['/', '?', '#', ' ', '"', '\'', '\n']).next());
+    let word = text.split(ends).find(mixes).or_else(|| hosts.find(is_foreign))?;
+    let word: String = word.chars().take(MAX_WORD).collect();
+    Some(format!(
+        "`{word}` has letters of another script, which may look like a to z"
+    ))
+}
+
+/// Maximum number of characters of a word that is named.
+const MAX_WORD: usize = 60;
+
+/// Returns true for letters of scripts that share shapes with Latin ones.
+fn looks_latin(letter: char) -> bool {
+    matches!(letter,
+        '\u{391}'..='\u{3a9}' | 'α' | 'γ' | 'ι' | 'κ' | 'ν' | 'ο' | 'ρ' | 'τ' | 'υ' | 'χ'
+        | '\u{400}'..='\u{52f}' | '\u{531}'..='\u{586}' | '\u{13a0}'..='\u{13ff}' | '\u{ff21}'..='\u{ff5a}'
+        | '\u{1d400}'..='\u{1d7ff}')
+}
+
 fn is_tag(letter: char) -> bool {
     matches!(letter, '\u{E0000}'..='\u{E007F}')
 }
@@ -69,6 +141,46 @@ fn is_rtl(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// SAFE-7: nothing that nobody sees is left, and ordinary text stays as it is.
+    #[test]
+    fn unseen_characters_get_a_sign() {
+        for (text, expected) in [
+            ("a\u{202e}b\u{200b}c", "a\u{fffd}b\u{fffd}c"),
+            ("a\u{e0063}\u{3164}\u{ad}", "a\u{fffd}\u{fffd}\u{fffd}"),
+            ("\u{1b}[2K\r", "\u{241b}[2K\u{240d}"),
+            ("a\u{fe0f}b\u{200d}c", "a\u{fffd}b\u{fffd}c"),
+        ] {
+            assert_eq!(with_signs(text), expected, "{text:?}");
+        }
+        for text in ["a b\tc\nd", "größer ❤\u{fe0f} 👩\u{200d}💻", "日本語"] {
+            assert_eq!(with_signs(text), text);
+        }
+    }
+
+    /// SAFE-7: addresses and words that look like others are named.
+    #[test]
+    fn lookalikes_are_found() {
+        for text in [
+            "curl http://ех\u{430}mple.org/",
+            "curl https://аррӏе.com",
+            "git push оrigin",
+            "curl http://ｅxample.org",
+        ] {
+            let found = misleading(text).unwrap_or_default();
+            assert!(found.contains("another script"), "{text}: {found}");
+        }
+        assert!(misleading("a\u{202e}b").is_some_and(|found| found.contains("nobody sees")));
+        for text in [
+            "curl http://example.org/größe",
+            "echo привет",
+            "echo naïve café",
+            "ls 日本語.txt",
+            "wait 5 μs",
+        ] {
+            assert_eq!(misleading(text), None, "{text}");
+        }
+    }
 
     #[test]
     fn only_hidden_text_is_found() {

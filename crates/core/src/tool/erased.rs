@@ -330,14 +330,15 @@ fn spec_of<T: Tool>() -> ToolSpec {
 }
 
 /// Drops parts that no model needs: number formats (`uint32`), null defaults, and the `null` of optional
-/// fields, which are simply omitted. Several servers do not support a list of types.
+/// fields, which are simply omitted. Several servers do not support a list of types. That other fields are refused
+/// is said once, about the arguments as a whole.
 fn tidy_properties(schema: &mut serde_json::Map<String, Value>) {
     schema.shift_remove("format");
     // A default that says nothing, and the limit of every unsigned number.
     let is_empty = |value: &Value| match value {
         Value::Null | Value::Bool(false) => true,
         Value::Array(items) => items.is_empty(),
-        _ => false,
+        value => *value == 0,
     };
     if schema.get("default").is_some_and(is_empty) {
         schema.shift_remove("default");
@@ -357,7 +358,12 @@ fn tidy_properties(schema: &mut serde_json::Map<String, Value>) {
     }
     for value in schema.values_mut() {
         match value {
-            Value::Object(map) => tidy_properties(map),
+            Value::Object(map) => {
+                if map.get("additionalProperties") == Some(&Value::Bool(false)) {
+                    map.shift_remove("additionalProperties");
+                }
+                tidy_properties(map);
+            }
             Value::Array(list) => {
                 list.iter_mut()
                     .filter_map(Value::as_object_mut)

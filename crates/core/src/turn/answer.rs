@@ -4,6 +4,7 @@ use crate::clock::Timestamp;
 use crate::message::{Message, ToolCall, ToolResult};
 use crate::model::Usage;
 use crate::provider::{ProviderError, StopReason};
+use crate::tool::Charge;
 
 /// Result of a model request. A failed stream is a result as well.
 #[derive(Debug, Clone)]
@@ -45,6 +46,8 @@ pub struct Planned {
 pub struct Settled {
     /// One result per call, in call order.
     pub results: Vec<ToolResult>,
+    /// Requests that the calls sent to the model.
+    pub charges: Vec<Charge>,
     /// Set if the turn should end here.
     pub end: Option<SettledEnd>,
     /// Time at which the last call settled.

@@ -36,6 +36,8 @@ pub struct CodeExtension {
     hooks: Hooks,
     settings: CodeSettings,
     is_started: bool,
+    /// True if the folder had no index when the turn began.
+    is_new: bool,
 }
 
 impl CodeExtension {
@@ -85,7 +87,13 @@ impl CodeExtension {
             hooks,
             settings: code,
             is_started: false,
+            is_new: false,
         }))
+    }
+
+    /// Returns the number of files up to which a folder needs no index.
+    fn least(&self) -> usize {
+        self.settings.map_min_files.max(1)
     }
 
     /// Returns the index.
@@ -152,10 +160,11 @@ impl Extension for CodeExtension {
     }
 
     async fn refresh(&mut self, turn: &TurnStart, _: &Settings) -> Vec<String> {
-        if turn.message.is_some() {
-            self.index.refresh_if(self.settings.map_min_files.max(1));
+        self.is_new = turn.message.is_some() && self.index.current().is_none() && !self.index.file().exists();
+        if turn.message.is_some() && !self.is_new {
+            self.index.refresh_if(self.least());
             // A damaged index is noticed while it is loaded.
-            if !std::mem::replace(&mut self.is_started, true) && self.index.file().exists() {
+            if !std::mem::replace(&mut self.is_started, true) {
                 self.index
                     .ready(Duration::from_millis(self.settings.map_wait_ms))
                     .await;
@@ -165,9 +174,13 @@ impl Extension for CodeExtension {
     }
 
     fn offer(&self) -> ExtensionOffer {
+        let (index, least) = (self.index.clone(), self.least());
+        let build: Arc<dyn Fn() + Send + Sync> = Arc::new(move || index.refresh_if(least));
         ExtensionOffer {
             tools: vec![Arc::clone(&self.tool)],
             hooks: self.hooks.clone(),
+            // The first index is ready too late for the request of this turn, so it need not delay it.
+            ahead: Some(build).filter(|_| self.is_new).into_iter().collect(),
             ..ExtensionOffer::default()
         }
     }

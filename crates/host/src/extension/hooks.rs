@@ -15,7 +15,7 @@ use windlass_core::hook::Hooks;
 use windlass_hooks::{
     HookFile, HookHost, HookOrigin, HookRun, HookRuns, HookSet, SessionFacts, SessionHooks, report,
 };
-use windlass_providers::preset::presets;
+use windlass_providers::preset::key_variables;
 use windlass_service::{ExtensionCommand, ExtensionReply, TurnStart};
 
 use super::{Extension, ExtensionOffer};
@@ -87,9 +87,7 @@ impl HookSources {
 
     /// Returns the surroundings of hooks: the environment of the user without the keys of providers.
     pub fn host(&self, settings: &Settings) -> HookHost {
-        let mut keys: HashSet<String> = presets()
-            .flat_map(|preset| preset.key_variables.clone())
-            .collect();
+        let mut keys: HashSet<String> = key_variables().map(str::to_owned).collect();
         keys.extend(
             settings
                 .providers

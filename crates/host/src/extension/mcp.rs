@@ -154,7 +154,12 @@ impl McpServers {
             return;
         }
         let budget = self.settings.tools.mcp.tool_budget;
-        let state = format!("{budget} {} {}", set.servers().len(), set.fingerprint());
+        let (_, starting) = set.counts();
+        let state = format!(
+            "{budget} {} {starting} {}",
+            set.servers().len(),
+            set.fingerprint()
+        );
         if self.offered.as_deref() != Some(&state) {
             self.tools = set.offer(budget);
             self.offered = Some(state);

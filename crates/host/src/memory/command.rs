@@ -8,6 +8,9 @@ use super::desk::unit_line;
 /// Number of units that are listed.
 const LISTED: usize = 30;
 
+/// Number of units that a search shows.
+const FOUND: usize = 10;
+
 /// Runs the command and returns the text for the user. `recalled` are the units that this session started turns with.
 pub(super) async fn run(
     desk: &MemoryDesk,
@@ -22,9 +25,9 @@ pub(super) async fn run(
         "" | "list" => overview(desk, recalled).await,
         "search" if rest.is_empty() => Err("write what to look for: /memory search WORDS".to_owned()),
         "search" => {
-            let hits = desk.search(rest, LISTED).await?;
+            let hits = desk.search(rest, FOUND).await?;
             let lines: Vec<String> = hits.iter().map(|hit| unit_line(&hit.unit)).collect();
-            Ok(or_nothing(&lines, "Nothing in memory matches."))
+            Ok(or_nothing(&lines, desk.no_matches()))
         }
         "show" => {
             let unit = desk.unit(number(verb, rest)?).await?;

@@ -9,7 +9,7 @@ use windlass_core::log::{
     NewUnit,
 };
 use windlass_memory::unit::MAX_UNIT;
-use windlass_memory::{Hit, Memory, Scopes, date, index_words, is_secret};
+use windlass_memory::{Hit, Memory, Scopes, date, index_words, is_secret, is_user_scope, user_scope};
 
 use super::SharedMemory;
 
@@ -97,6 +97,16 @@ impl MemoryDesk {
         found.map(|found| found.hits).map_err(told)
     }
 
+    /// Returns the text for a search without results.
+    pub fn no_matches(&self) -> &'static str {
+        match self.memory.lacks_model() {
+            true => {
+                "No matches. Search goes by words; `windlass memory setup` installs a model that also finds texts by their meaning."
+            }
+            false => "No matches.",
+        }
+    }
+
     /// Returns a unit of the project or the user.
     ///
     /// # Errors
@@ -116,8 +126,11 @@ impl MemoryDesk {
     /// # Errors
     /// Fails with the reason.
     pub async fn save(&self, text: &str, for_user: bool) -> Result<u64, String> {
-        let scope = if for_user { "" } else { self.project.as_str() };
-        let saved = self.memory.save(text, scope, MemoryKind::Note).await;
+        let scope = match for_user {
+            true => user_scope(&self.project),
+            false => self.project.clone(),
+        };
+        let saved = self.memory.save(text, &scope, MemoryKind::Note).await;
         saved.map_err(|error| error.to_string())
     }
 
@@ -150,11 +163,14 @@ impl MemoryDesk {
             ..MemoryChange::default()
         };
         self.memory.store().change_unit(id, change).await.map_err(told)?;
-        if !for_user || unit.scope.is_empty() {
+        if !for_user || is_user_scope(&unit.scope) {
             return Ok(id);
         }
         // A memory of its own: what was said stays in its session.
-        let saved = self.memory.save(&unit.text, "", unit.kind).await;
+        let saved = self
+            .memory
+            .save(&unit.text, &user_scope(&self.project), unit.kind)
+            .await;
         saved.map_err(|error| error.to_string())
     }
 
@@ -215,7 +231,7 @@ impl MemoryDesk {
         let known = self.list(true, 0).await?;
         let mut known: HashSet<(bool, MemoryKind, String)> = known
             .into_iter()
-            .map(|unit| (unit.scope.is_empty(), unit.kind, unit.text))
+            .map(|unit| (is_user_scope(&unit.scope), unit.kind, unit.text))
             .collect();
         let mut left_out = 0;
         let (mut project, mut user) = (Vec::new(), Vec::new());
@@ -236,7 +252,7 @@ impl MemoryDesk {
             if words.is_empty() {
                 return Err(wrong("`text` has no words".to_owned()));
             }
-            let is_new = known.insert((unit.scope.is_empty(), unit.kind, unit.text.clone()));
+            let is_new = known.insert((is_user_scope(&unit.scope), unit.kind, unit.text.clone()));
             if !is_new {
                 left_out += 1;
                 continue;
@@ -251,13 +267,13 @@ impl MemoryDesk {
                 pinned: unit.pinned,
                 confirmed: unit.confirmed,
             };
-            match unit.scope.is_empty() {
+            match is_user_scope(&unit.scope) {
                 true => user.push(new),
                 false => project.push(new),
             }
         }
         let count = project.len() + user.len();
-        for (scope, units) in [(self.project.clone(), project), (String::new(), user)] {
+        for (scope, units) in [(self.project.clone(), project), (user_scope(&self.project), user)] {
             let source = MemorySource { scope, session: None };
             if !units.is_empty() {
                 self.memory
@@ -300,7 +316,7 @@ pub fn unit_line(unit: &MemoryUnit) -> String {
             session.as_str().get(..8).unwrap_or(session.as_str())
         ));
     }
-    if unit.scope.is_empty() {
+    if is_user_scope(&unit.scope) {
         marks.push("all projects".to_owned());
     }
     if unit.pinned {

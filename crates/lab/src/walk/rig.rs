@@ -12,7 +12,7 @@ use windlass_core::hook::{Hooks, MiddlewareHook};
 use windlass_core::model::Model;
 use windlass_core::provider::Provider;
 use windlass_core::tokens::Gauge;
-use windlass_core::tool::{AnyTool, Person, Progress, ToolContext, erase};
+use windlass_core::tool::{AnyTool, CallModel, Person, Progress, ToolContext, erase};
 use windlass_core::turn::Limits;
 
 use crate::log::{Log, Open, Then};
@@ -91,6 +91,7 @@ impl Rig {
             execution: Arc::default(),
             progress: Progress::none(),
             person: Person::nobody(),
+            model: CallModel::none(),
             confirmed: false,
             places: Arc::default(),
         };

@@ -11,16 +11,11 @@ pub(super) async fn get(
     client: &impl GenericClient,
     model: &str,
     ids: &[i64],
-) -> Result<Vec<UnitVector>, Fault> {
-    let sql = "SELECT memory_vector.unit, sketch, vector FROM unnest($2::bigint[]) WITH ORDINALITY AS wanted(id, place) \
+) -> Result<Vec<(u64, Vec<u8>)>, Fault> {
+    let sql = "SELECT memory_vector.unit, vector FROM unnest($2::bigint[]) WITH ORDINALITY AS wanted(id, place) \
         JOIN memory_vector ON memory_vector.unit = wanted.id AND memory_vector.model = $1 ORDER BY wanted.place";
     let found = rows(client, sql, &[&model, &ids]).await?;
-    let vector = |row: &tokio_postgres::Row| UnitVector {
-        unit: number(row, 0),
-        sketch: row.get(1),
-        vector: row.get(2),
-    };
-    Ok(found.iter().map(vector).collect())
+    Ok(found.iter().map(|row| (number(row, 0), row.get(1))).collect())
 }
 
 pub(super) async fn sketches(

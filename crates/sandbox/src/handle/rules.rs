@@ -5,8 +5,9 @@ use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::Attempt;
 use super::links::Links;
@@ -16,6 +17,14 @@ const EXAMPLES: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
 
 #[derive(Debug, Default)]
 pub(super) struct Denied {
+    /// As given: absolute paths, and patterns for file names.
+    given: Vec<PathBuf>,
+    /// Read when the first file is checked: following some ninety paths takes longer than most of a start.
+    known: OnceLock<Known>,
+}
+
+#[derive(Debug, Default)]
+struct Known {
     /// The paths as written, and the paths that they lead to.
     paths: Vec<PathBuf>,
     names: GlobSet,
@@ -25,48 +34,40 @@ pub(super) struct Denied {
 
 impl Denied {
     pub(super) fn new(denied: &[PathBuf]) -> io::Result<Self> {
-        let mut names = GlobSetBuilder::new();
-        let mut first_bytes = Some(Vec::new());
-        let mut paths = Vec::new();
-        let mut links = Links::default();
-        for path in denied {
-            if path.is_absolute() {
-                paths.push(path.components().collect());
-                paths.extend(links.follow(path));
-            } else {
-                let pattern = path.to_str().filter(|pattern| !pattern.contains('/'));
-                let pattern = pattern.ok_or(io::ErrorKind::InvalidInput)?;
-                let glob = GlobBuilder::new(pattern).build();
-                match (pattern.bytes().next(), &mut first_bytes) {
-                    (Some(first), Some(all)) if !b"*?[{\\".contains(&first) => all.push(first),
-                    _ => first_bytes = None,
-                }
-                names.add(glob.map_err(io::Error::other)?);
-            }
+        for path in denied.iter().filter(|path| !path.is_absolute()) {
+            glob(path)?;
         }
-        let names = names.build().map_err(io::Error::other)?;
         Ok(Self {
-            paths,
-            names,
-            first_bytes,
+            given: denied.to_owned(),
+            known: OnceLock::new(),
+        })
+    }
+
+    fn known(&self) -> &Known {
+        // The patterns were checked one by one. If they are too many, everything is denied.
+        self.known.get_or_init(|| {
+            Known::read(&self.given).unwrap_or_else(|_| Known {
+                paths: vec![PathBuf::from("/")],
+                ..Known::default()
+            })
         })
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.paths.is_empty() && self.names.is_empty()
+        self.given.is_empty()
     }
 
     pub(super) fn has_names(&self) -> bool {
-        !self.names.is_empty()
+        self.given.iter().any(|path| !path.is_absolute())
     }
 
     /// Returns true if a path is denied by its location.
     pub(super) fn covers(&self, path: &Path) -> bool {
         // Compares bytes instead of components, because this runs for every file of a tree.
         let path = path.as_os_str().as_bytes();
-        self.paths.iter().any(|denied| {
+        self.known().paths.iter().any(|denied| {
             let rest = path.strip_prefix(denied.as_os_str().as_bytes());
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || denied.as_os_str() == "/")
         })
     }
 
@@ -78,7 +79,7 @@ impl Denied {
 
     /// Returns the denied paths below a folder.
     pub(super) fn inside(&self, folder: &Path) -> Vec<PathBuf> {
-        let inside = self.paths.iter().filter(|path| path.starts_with(folder));
+        let inside = self.known().paths.iter().filter(|path| path.starts_with(folder));
         inside.cloned().collect()
     }
 
@@ -89,11 +90,12 @@ impl Denied {
     /// Returns true if a file name is denied.
     pub(super) fn fits(&self, name: &OsStr) -> bool {
         let may_fit = |all: &Vec<u8>| name.as_bytes().first().is_some_and(|first| all.contains(first));
-        if !self.first_bytes.as_ref().is_none_or(may_fit) {
+        let known = self.known();
+        if !known.first_bytes.as_ref().is_none_or(may_fit) {
             return false;
         }
         let example = EXAMPLES.iter().any(|example| name == *example);
-        !example && self.names.is_match(name)
+        !example && known.names.is_match(name)
     }
 
     /// Fails if an open file is a denied one under another name: through a second mount, or a hard link.
@@ -104,9 +106,43 @@ impl Denied {
             rustix::fs::stat(path)
                 .is_ok_and(|denied| (denied.st_dev, denied.st_ino) == (data.st_dev, data.st_ino))
         };
-        if self.paths.iter().any(same) {
+        if self.known().paths.iter().any(same) {
             return Err(Attempt::Denied);
         }
         Ok(())
     }
+}
+
+impl Known {
+    fn read(denied: &[PathBuf]) -> io::Result<Self> {
+        let mut names = GlobSetBuilder::new();
+        let mut first_bytes = Some(Vec::new());
+        let mut paths = Vec::new();
+        let mut links = Links::default();
+        for path in denied {
+            if path.is_absolute() {
+                paths.push(path.components().collect());
+                paths.extend(links.follow(path));
+            } else {
+                names.add(glob(path)?);
+                let first = path.as_os_str().as_bytes().first();
+                match (first, &mut first_bytes) {
+                    (Some(first), Some(all)) if !b"*?[{\\".contains(first) => all.push(*first),
+                    _ => first_bytes = None,
+                }
+            }
+        }
+        Ok(Self {
+            paths,
+            names: names.build().map_err(io::Error::other)?,
+            first_bytes,
+        })
+    }
+}
+
+/// Returns the pattern of a denied file name.
+fn glob(name: &Path) -> io::Result<Glob> {
+    let pattern = name.to_str().filter(|pattern| !pattern.contains('/'));
+    let pattern = pattern.ok_or(io::ErrorKind::InvalidInput)?;
+    GlobBuilder::new(pattern).build().map_err(io::Error::other)
 }

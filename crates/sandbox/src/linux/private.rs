@@ -4,6 +4,7 @@
 //! A read-only mount also refuses what Landlock does not cover: changes of modes, owners, times and
 //! attributes.
 
+use std::ffi::CString;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -101,7 +102,7 @@ pub(super) fn mount_all(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
         mount_point(&tree)?;
         tree.mount()?;
     }
-    own_devices(devices)?;
+    own_devices(devices, policy.limits.memory)?;
     if policy.has(Guard::Processes) {
         let flags = NO_PROGRAMS | MountFlags::NODEV | MountFlags::RDONLY;
         mount(c"proc", c"/proc", c"proc", flags, c"")
@@ -185,7 +186,7 @@ fn mount_point(tree: &Tree) -> Result<(), SandboxError> {
     made.map_err(|error| SandboxError::system(format!("creating {}", tree.path.display()), error))
 }
 
-fn own_devices(devices: Vec<Tree>) -> Result<(), SandboxError> {
+fn own_devices(devices: Vec<Tree>, memory: Option<u64>) -> Result<(), SandboxError> {
     let dev = |what: &str, error: io::Error| SandboxError::system(what, error);
     mount(c"tmpfs", c"/dev", c"tmpfs", NO_PROGRAMS, c"mode=755,size=64k")
         .map_err(|error| dev("mounting /dev", error.into()))?;
@@ -205,7 +206,7 @@ fn own_devices(devices: Vec<Tree>) -> Result<(), SandboxError> {
     let terminals = c"newinstance,ptmxmode=0666,mode=620";
     mount(c"devpts", c"/dev/pts", c"devpts", NO_PROGRAMS, terminals)
         .map_err(|error| dev("mounting /dev/pts", error.into()))?;
-    mount_memory()?;
+    mount_memory(memory)?;
     syscalls::read_only_mount(Path::new("/dev")).map_err(|error| dev("protecting /dev", error))
 }
 
@@ -215,12 +216,15 @@ fn shared_memory(policy: &ResolvedPolicy) -> Result<(), SandboxError> {
     if !Path::new(SHARED_MEMORY).is_dir() || policy.write.iter().chain(&policy.denied).any(used) {
         return Ok(());
     }
-    mount_memory()
+    mount_memory(policy.limits.memory)
 }
 
-fn mount_memory() -> Result<(), SandboxError> {
+/// Mounts private shared memory with room for as much as a command may use.
+fn mount_memory(memory: Option<u64>) -> Result<(), SandboxError> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV;
-    mount(c"tmpfs", SHARED_MEMORY, c"tmpfs", flags, c"mode=1777")
+    let size = memory.map(|memory| format!(",size={memory}")).unwrap_or_default();
+    let options = CString::new(format!("mode=1777{size}")).unwrap_or_default();
+    mount(c"tmpfs", SHARED_MEMORY, c"tmpfs", flags, options.as_c_str())
         .map_err(|error| SandboxError::system("mounting /dev/shm", error))
 }
 

@@ -3,6 +3,9 @@
 //!
 //! The spare supervisor receives the request itself, from the connection that it shares with the launcher, and
 //! tells the launcher to create the next one.
+//!
+//! A command may signal every process of its sandbox except the launcher. A supervisor that was stopped could
+//! neither end its command nor look at its memory, so the launcher looks for stopped ones and ends the sandbox.
 
 use std::io::{PipeReader, PipeWriter, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -24,6 +27,12 @@ const PAUSE: Timespec = Timespec {
     tv_nsec: 1_000_000,
 };
 
+/// Pause between two looks at the supervisors of running commands.
+const LOOK: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
 /// A supervisor that waits for a command.
 struct Spare {
     pid: Pid,
@@ -36,26 +45,38 @@ struct Spare {
 /// Starts commands until the connection closes.
 pub(super) fn attend(socket: &OwnedFd, policy: &ResolvedPolicy) {
     let mut spare = None;
+    let mut busy = Vec::new();
     loop {
         // Supervisors that have ended. Without this they would stay in the process table.
         while let Ok(Some((pid, _))) = rustix::process::wait(WaitOptions::NOHANG) {
             spare.take_if(|spare: &mut Spare| spare.pid == pid);
+            busy.retain(|running| *running != pid);
         }
         if spare.is_none() {
             spare = create(socket, policy);
         }
         let may_continue = match &spare {
-            Some(_) => wait(socket, &mut spare),
+            Some(_) => wait(socket, &mut spare, &mut busy),
             None => refuse(socket),
         };
-        if !may_continue {
+        let waiting = spare.iter().map(|spare| &spare.pid);
+        if !may_continue || busy.iter().chain(waiting).any(is_stopped) {
             return;
         }
     }
 }
 
-/// Waits until the spare supervisor has a command or has ended. Returns false if the connection is closed.
-fn wait(socket: &OwnedFd, spare: &mut Option<Spare>) -> bool {
+/// Returns true if a signal stopped this process.
+fn is_stopped(pid: &Pid) -> bool {
+    let stat = std::fs::read(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    // The name of the program, in parentheses, may contain anything.
+    let end = stat.iter().rposition(|byte| *byte == b')').unwrap_or_default();
+    matches!(stat.get(end + 2), Some(b'T' | b't'))
+}
+
+/// Waits until the spare supervisor has a command or has ended; while others are busy, for a moment. Returns false if
+/// the connection is closed.
+fn wait(socket: &OwnedFd, spare: &mut Option<Spare>, busy: &mut Vec<Pid>) -> bool {
     let Some(waiting) = spare else { return true };
     let mut ready = [
         // Only its end matters: the spare supervisor receives the requests.
@@ -63,22 +84,26 @@ fn wait(socket: &OwnedFd, spare: &mut Option<Spare>) -> bool {
         PollFd::from_borrowed_fd(waiting.taken.as_fd(), PollFlags::IN),
         PollFd::from_borrowed_fd(waiting.handle.as_fd(), PollFlags::IN),
     ];
-    if poll(&mut ready, None).is_err() {
+    let limit = (!busy.is_empty()).then_some(&LOOK);
+    if poll(&mut ready, limit).is_err() {
         return true;
     }
     let [closed, taken, _] = ready.map(|one| !one.revents().is_empty());
     if taken {
-        *spare = None;
+        busy.extend(spare.take().map(|spare| spare.pid));
         let _ = poll(&mut [], Some(&PAUSE));
     }
     !closed
 }
 
 /// Drops one request, because no supervisor can be created: its caller learns it, since the connection of the
-/// command closes without a report. Returns false if the connection is closed.
+/// command closes without a report. Waits for it only a moment. Returns false if the connection is closed.
 fn refuse(socket: &OwnedFd) -> bool {
     let mut ready = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
-    poll(&mut ready, None).is_err() || matches!(wire::receive(socket), Ok(Some(_)))
+    match poll(&mut ready, Some(&LOOK)) {
+        Ok(0) | Err(_) => true,
+        Ok(_) => matches!(wire::receive(socket), Ok(Some(_))),
+    }
 }
 
 /// Creates a supervisor that waits; `None` if the system does not allow another process.

@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, getpid, pidfd_open};
 
-use super::memory::MemoryWatch;
+use super::memory::{Excess, MemoryWatch};
 use super::request::{self, Request};
 use super::unreachable::Unreachable;
 use super::wire::{self, KILL, Report, TERMINATE};
@@ -247,23 +247,28 @@ impl Supervisor {
         let Some(memory) = self.memory.as_mut().filter(|_| self.ending.is_none()) else {
             return;
         };
-        let Some(used) = memory.exceeded(descendants) else {
+        let Some(excess) = memory.exceeded(descendants) else {
             return;
         };
-        let limit = memory.limit;
         self.end(Duration::ZERO);
         // It must not go on while its output is stuck.
         self.ending.iter_mut().for_each(Ending::step);
         let Some(errors) = &mut self.errors else { return };
         let mut room = [PollFd::from_borrowed_fd(errors.as_fd(), PollFlags::OUT)];
         if poll(&mut room, Some(&timespec(PATIENCE))) == Ok(1) {
-            let _ = writeln!(
-                errors,
-                "\n[killed: the command used {} of memory, with everything it started, and may use {}; the setting \
-                 security.max_memory_mb changes that]",
-                size(used),
-                size(limit)
-            );
+            let why = match excess {
+                Excess::OfCommand(used, limit) => format!(
+                    "the command used {} of memory, with everything it started, and may use {}; the setting \
+                     security.max_memory_mb changes that",
+                    size(used),
+                    size(limit)
+                ),
+                Excess::OfMachine(used) => format!(
+                    "this machine was about to run out of memory, of which {} were used up since the command started",
+                    size(used)
+                ),
+            };
+            let _ = writeln!(errors, "\n[killed: {why}]");
         }
     }
 

@@ -70,10 +70,7 @@ impl Heard {
     pub(super) fn apply(&mut self, turn: (&ServerPorts, &SessionId), event: &Event) {
         match event {
             Event::Usage { usage, .. } => {
-                self.usage.input += usage.input;
-                self.usage.output += usage.output;
-                self.usage.cache_read += usage.cache_read;
-                self.usage.cache_write += usage.cache_write;
+                self.usage.add(usage);
             }
             Event::Waiting(Waiting::PermissionRequest {
                 call_id,
@@ -122,6 +119,7 @@ impl Heard {
             "completion_tokens": self.usage.output,
             "total_tokens": prompt + self.usage.output,
             "prompt_tokens_details": { "cached_tokens": self.usage.cache_read },
+            "completion_tokens_details": { "reasoning_tokens": self.usage.reasoning },
         })
     }
 }

@@ -17,6 +17,7 @@ use super::answer::Turn;
 use super::{DETACH, SESSION, opening, refused, submit};
 use crate::app::Shared;
 use crate::checks::Who;
+use crate::credentials::Credential;
 use crate::problem::Problem;
 
 /// Entries read at a time.
@@ -34,10 +35,10 @@ pub(crate) async fn responses(
     let begun = async {
         let asked = ResponseRequest::parse(&body)?;
         let begin = match &asked.previous {
-            Some(previous) => after(&app, previous).await?,
+            Some(previous) => after(&app, &who, previous).await?,
             None => opening(&app, &who.id, &headers, asked.user.as_deref())?,
         };
-        let opened = submit(&app, begin, asked.parts.clone(), asked.before.as_deref()).await?;
+        let opened = submit((&app, &who), begin, asked.parts.clone(), asked.before.as_deref()).await?;
         Ok::<_, Problem>((asked, opened))
     };
     let (asked, (session, events)) = match begun.await {
@@ -70,7 +71,7 @@ fn response_id(session: &SessionId, start: u64) -> String {
 }
 
 /// Opens the session after a response.
-async fn after(app: &Shared, previous: &str) -> Result<Begin, Problem> {
+async fn after(app: &Shared, who: &Credential, previous: &str) -> Result<Begin, Problem> {
     let unknown = || {
         let text = format!("there is no response `{previous}`");
         Problem::field("previous_response_id", text)
@@ -80,6 +81,7 @@ async fn after(app: &Shared, previous: &str) -> Result<Begin, Problem> {
         .and_then(|rest| rest.rsplit_once('_'))
         .and_then(|(session, start)| Some((SessionId::from(session), start.parse::<u64>().ok()?)));
     let (session, start) = parsed.ok_or_else(unknown)?;
+    app.own(who, &session).await?;
     let backend: &dyn Backend = &*app.ports.backend;
     let mut end = None;
     let mut from = start;

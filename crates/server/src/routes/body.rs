@@ -35,20 +35,50 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
             }
         })?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
+        // A list would be read as the fields in their order.
+        if text.trim_ascii_start().first() == Some(&b'[') {
+            return Err(Problem::field("body", "expected a JSON object, found a list"));
+        }
         let mut reader = serde_json::Deserializer::from_slice(text);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-            let field = error.path().to_string();
-            let field = if matches!(field.as_str(), "." | "?") {
-                "body".to_owned()
-            } else {
-                field
-            };
-            Problem::field(field, error.into_inner().to_string())
+            let path = error.path().to_string();
+            let why = error.into_inner().to_string();
+            Problem::field(named(&path, &why), why)
         })?;
         reader
             .end()
             .map_err(|error| Problem::field("body", error.to_string()))?;
         Ok(Self(value))
+    }
+}
+
+/// Returns the field that an error is about: the one at this path, or the one that is missing there.
+fn named(path: &str, why: &str) -> String {
+    let path = if matches!(path, "." | "?") { "" } else { path };
+    let missing = why
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.split_once('`'));
+    match (path, missing) {
+        ("", Some((name, _))) => name.to_owned(),
+        ("", None) => "body".to_owned(),
+        (path, Some((name, _))) => format!("{path}.{name}"),
+        (path, None) => path.to_owned(),
+    }
+}
+
+/// Returns the parameter that an error of a query is about, and the rest of its text.
+pub(crate) fn parameter(text: &str) -> (String, String) {
+    let why = text
+        .strip_prefix("Failed to deserialize query string: ")
+        .unwrap_or(text);
+    let is_name =
+        |name: &str| !name.is_empty() && name.chars().all(|sign| sign.is_alphanumeric() || sign == '_');
+    match why.split_once(": ") {
+        Some((name, why)) if is_name(name) => (name.to_owned(), why.to_owned()),
+        _ => match named("", why).as_str() {
+            "body" => ("query".to_owned(), why.to_owned()),
+            name => (name.to_owned(), why.to_owned()),
+        },
     }
 }
 

@@ -68,6 +68,12 @@ pub(crate) async fn all(
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
     let mut asked = Asked::parse(query.as_deref().unwrap_or_default())?;
+    if asked.after.is_some() {
+        return Err(Problem::field(
+            "after",
+            "it follows the `session` that it belongs to",
+        ));
+    }
     if let [only] = asked.sessions.as_mut_slice() {
         // A browser that reconnects by itself repeats the address, and knows better in this header.
         only.after = last_event_id(&headers).or(only.after);
@@ -128,10 +134,10 @@ async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &Credential) -
         join(app, &queue, followed, has_old_epoch, &mut first).await?;
     }
     if with_list {
-        app.coarse.join(&queue);
+        app.coarse.join(&queue, &who.user);
     }
     app.metrics.opened();
-    let user = user_of(who);
+    let user = user_of(&who.user);
     app.push.is_present(&user, true);
     let events = Events {
         app: Arc::clone(app),

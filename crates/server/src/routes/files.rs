@@ -4,15 +4,16 @@ use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_api::{Binary, SessionId};
+use windlass_api::{Binary, SessionId, UserName};
 
 use super::body::{Body, Query};
 use crate::app::{App, Shared, lock};
+use crate::checks::Who;
 use crate::problem::Problem;
 
 /// Names of one answer.
@@ -131,15 +132,15 @@ pub(crate) struct Uploaded {
     mime: String,
 }
 
-/// Images that wait for their message, oldest first.
+/// Images that wait for their message, oldest first, with their ids and users.
 #[derive(Default)]
-pub(crate) struct Uploads(Mutex<VecDeque<(String, Binary)>>);
+pub(crate) struct Uploads(Mutex<VecDeque<((String, UserName), Binary)>>);
 
 impl Uploads {
-    fn add(&self, image: Binary) -> String {
+    fn add(&self, user: &UserName, image: Binary) -> String {
         let id = uuid::Uuid::new_v4().to_string();
         let mut waiting = lock(&self.0);
-        waiting.push_back((id.clone(), image));
+        waiting.push_back(((id.clone(), user.clone()), image));
         while waiting.iter().map(|(_, image)| image.data.len()).sum::<usize>() > WAITING {
             waiting.pop_front();
         }
@@ -147,17 +148,18 @@ impl Uploads {
     }
 
     /// Returns an image. It stays, because the message may be sent again.
-    pub(crate) fn get(&self, id: &str) -> Option<Binary> {
+    pub(crate) fn get(&self, user: &UserName, id: &str) -> Option<Binary> {
         let waiting = lock(&self.0);
         waiting
             .iter()
-            .find(|(known, _)| known == id)
+            .find(|((known, owner), _)| known == id && owner == user)
             .map(|(_, image)| image.clone())
     }
 }
 
 pub(crate) async fn upload(
     State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
     Body(upload): Body<Upload>,
 ) -> Result<(StatusCode, Json<Uploaded>), Problem> {
     let bytes = base64_start(&upload.data).ok_or_else(|| Problem::field("data", "not base64"))?;
@@ -169,11 +171,12 @@ pub(crate) async fn upload(
     };
     let name = upload.name.rsplit(['/', '\\']).next().unwrap_or_default();
     let name: String = name.chars().filter(|sign| !sign.is_control()).take(200).collect();
-    let id = app.inputs.uploads.add(Binary {
+    let image = Binary {
         path: name,
         mime: mime.to_owned(),
         data: upload.data,
-    });
+    };
+    let id = app.inputs.uploads.add(&who.user, image);
     let mime = mime.to_owned();
     Ok((StatusCode::CREATED, Json(Uploaded { id, mime })))
 }

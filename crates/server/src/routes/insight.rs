@@ -1,7 +1,9 @@
 //! Reads more about a session: context, cost, waits, agents, plan, and all open questions.
 
+use std::collections::HashMap;
+
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_api::{AgentRow, ContextReport, Event, Find, GoalEvent, Plan, SessionEvent, SessionId, Wait};
@@ -9,6 +11,7 @@ use windlass_core::log::{AgentQuery, Spent, SpentBy};
 
 use super::body::Query;
 use crate::app::Shared;
+use crate::checks::Who;
 use crate::problem::Problem;
 use crate::questions::OpenQuestion;
 
@@ -112,8 +115,20 @@ pub(crate) async fn agents(
     Ok(Json(Agents { agents }))
 }
 
-pub(crate) async fn fleet(State(app): State<Shared>) -> Result<Json<Agents>, Problem> {
-    let agents = app.ports.store.agents(&AgentQuery::Recent(TREES)).await?;
+pub(crate) async fn fleet(
+    State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+) -> Result<Json<Agents>, Problem> {
+    let mut agents = app.ports.store.agents(&AgentQuery::Recent(TREES)).await?;
+    let mut own: HashMap<SessionId, bool> = HashMap::new();
+    for agent in &agents {
+        let root = &agent.family.root;
+        if !own.contains_key(root) {
+            let info = app.ports.store.get(root).await?;
+            own.insert(root.clone(), info.is_some_and(|info| info.user == who.user));
+        }
+    }
+    agents.retain(|agent| own.get(&agent.family.root).is_some_and(|is_own| *is_own));
     Ok(Json(Agents { agents }))
 }
 
@@ -156,8 +171,12 @@ pub(crate) struct Asked {
     question: OpenQuestion,
 }
 
-pub(crate) async fn questions(State(app): State<Shared>) -> Result<Json<Questions>, Problem> {
+pub(crate) async fn questions(
+    State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+) -> Result<Json<Questions>, Problem> {
     let find = Find {
+        user: Some(who.user),
         limit: ASKING,
         ..Find::default()
     };

@@ -48,6 +48,7 @@ fn queue() -> OnBusy {
 
 pub(crate) async fn send(
     State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
     Path(id): Path<SessionId>,
     Body(message): Body<Message>,
 ) -> Result<(StatusCode, Json<Sent>), Problem> {
@@ -61,7 +62,7 @@ pub(crate) async fn send(
     let text = message.text.into_iter().map(Part::text);
     let mut parts: Vec<Part> = text.chain(message.parts).collect();
     for (place, upload) in message.uploads.iter().enumerate() {
-        let image = app.inputs.uploads.get(upload);
+        let image = app.inputs.uploads.get(&who.user, upload);
         let missing = || Problem::field(format!("uploads[{place}]"), "no such upload: send it again");
         parts.push(Part::Binary(image.ok_or_else(missing)?));
     }
@@ -218,6 +219,9 @@ pub(crate) async fn reply(
             _ => {}
         }
     }
+    // Before it counts. The session records the request and the outcome.
+    let detail = json!({ "call": call, "answer": told(&reply) });
+    app.audit(&who, Some(&id), "answer_given", detail).await?;
     let answers = &app.inputs.answers;
     let is_taken = match open.filter(|question| question.is_interrupted) {
         // Only one client continues the work.
@@ -242,6 +246,22 @@ pub(crate) async fn reply(
         ));
     }
     Ok(StatusCode::NO_CONTENT)
+}
+
+/// Returns an answer for the audit log. The text of an answer to a question is part of the session only.
+fn told(reply: &UserReply) -> serde_json::Value {
+    match reply {
+        UserReply::Text(_) => json!("text"),
+        UserReply::Permission(answer) => match answer {
+            Answer::Once => json!("once"),
+            Answer::Session => json!("session"),
+            Answer::Always => json!("always"),
+            Answer::AlwaysFor(rules) => {
+                json!({ "always": rules.iter().map(ToString::to_string).collect::<Vec<_>>() })
+            }
+            Answer::No | Answer::NoBecause(_) => json!("no"),
+        },
+    }
 }
 
 /// Continues the work of an interrupted turn with the answer to its question.

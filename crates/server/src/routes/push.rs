@@ -47,7 +47,7 @@ pub(crate) async fn unsubscribe(
     Extension(Who(who)): Extension<Who>,
     Body(body): Body<Unsubscribe>,
 ) -> Result<StatusCode, Problem> {
-    let user = user_of(&who);
+    let user = user_of(&who.user);
     match app
         .push
         .unsubscribe(&body.endpoint, Some(&user))

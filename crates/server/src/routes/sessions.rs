@@ -1,15 +1,17 @@
 //! Lists, creates, renames and deletes sessions.
 
 use axum::Json;
-use axum::extract::{Path, State};
+use axum::extract::{Extension, Path, State};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use windlass_api::{Begin, Find, Label, SessionId, SessionInfo, SessionKey};
+use windlass_api::{Begin, Find, Label, SessionId, SessionInfo, SessionKey, UserName};
 
 use super::body::{Body, Query};
 use crate::app::Shared;
+use crate::checks::Who;
 use crate::coarse::SessionRow;
+use crate::credentials::{Credential, Scope};
 use crate::problem::Problem;
 
 /// Sessions of a page of the list if the request names no number.
@@ -26,6 +28,8 @@ pub(crate) struct ListQuery {
     q: String,
     /// Only sessions of this folder.
     place: Option<String>,
+    /// With the scope `admin`: another user, or `*` for all.
+    user: Option<String>,
     limit: Option<usize>,
     /// Number of sessions to skip, from `next` of the previous page.
     cursor: Option<usize>,
@@ -42,6 +46,7 @@ pub(crate) struct SessionList {
 
 pub(crate) async fn list(
     State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<SessionList>, Problem> {
     let limit = query.limit.unwrap_or(PAGE);
@@ -52,6 +57,7 @@ pub(crate) async fn list(
     let find = Find {
         words: query.q,
         place: query.place,
+        user: whose(&app, &who, query.user.as_deref()).await?,
         limit: skip.saturating_add(limit).saturating_add(1),
     };
     let mut found = app.ports.backend.sessions(&find).await?;
@@ -62,6 +68,29 @@ pub(crate) async fn list(
         sessions.push(app.coarse.row(info).await);
     }
     Ok(Json(SessionList { sessions, next }))
+}
+
+/// Returns the user whose sessions are listed; `None` for all users.
+async fn whose(app: &Shared, who: &Credential, asked: Option<&str>) -> Result<Option<UserName>, Problem> {
+    let Some(asked) = asked else {
+        return Ok(Some(who.user.clone()));
+    };
+    let user = match asked {
+        "*" => None,
+        name => Some(
+            name.parse::<UserName>()
+                .map_err(|error| Problem::field("user", error.to_string()))?,
+        ),
+    };
+    if user.as_ref() == Some(&who.user) {
+        return Ok(user);
+    }
+    if !who.allows(Scope::Admin) {
+        let text = "sessions of other users need the scope `admin`";
+        return Err(Problem::refused(StatusCode::FORBIDDEN, "scope", text));
+    }
+    app.oversee(who, None, user.as_ref(), "/api/sessions").await?;
+    Ok(user)
 }
 
 /// Way to start a session. Without any field, a new one in the server's folder.
@@ -95,6 +124,7 @@ pub(crate) struct Begun {
 
 pub(crate) async fn begin(
     State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
     Body(body): Body<BeginBody>,
 ) -> Result<(StatusCode, Json<Begun>), Problem> {
     let ways = [body.key.is_some(), body.resume.is_some(), body.fork.is_some()];
@@ -108,10 +138,12 @@ pub(crate) async fn begin(
         if !id.is_uuid() {
             return Err(Problem::field("id", "a UUID in lower case"));
         }
-        if let Some(session) = app.ports.store.get(id).await? {
+        if app.ports.store.get(id).await?.is_some() {
+            let session = app.own(&who, id).await?;
             return Ok((StatusCode::OK, Json(Begun { session })));
         }
     }
+    check_names(&body.title, &body.name)?;
     let place = || match &body.place {
         None => Ok(app.config.place.clone()),
         Some(place) if place.is_empty() => Ok(app.config.place.clone()),
@@ -157,7 +189,7 @@ pub(crate) async fn begin(
         let checked = app.ports.files.check(place).await;
         checked.map_err(|why| Problem::field("place", why))?;
     }
-    let session = app.ports.backend.begin(begin).await?;
+    let session = app.begin(&who, begin).await?;
     app.hubs.hub(&session.id).await?;
     Ok((StatusCode::CREATED, Json(Begun { session })))
 }
@@ -180,19 +212,22 @@ pub(crate) struct Rename {
     name: Option<String>,
 }
 
+fn check_names(title: &Option<String>, name: &Option<String>) -> Result<(), Problem> {
+    for (field, value) in [("title", title), ("name", name)] {
+        let is_wrong = |value: &String| value.trim().is_empty() || value.len() > 500;
+        if value.as_ref().is_some_and(is_wrong) {
+            return Err(Problem::field(field, "between 1 and 500 bytes"));
+        }
+    }
+    Ok(())
+}
+
 pub(crate) async fn rename(
     State(app): State<Shared>,
     Path(id): Path<SessionId>,
     Body(body): Body<Rename>,
 ) -> Result<Json<SessionRow>, Problem> {
-    for (field, value) in [("title", &body.title), ("name", &body.name)] {
-        if value
-            .as_ref()
-            .is_some_and(|value| value.trim().is_empty() || value.len() > 500)
-        {
-            return Err(Problem::field(field, "between 1 and 500 bytes"));
-        }
-    }
+    check_names(&body.title, &body.name)?;
     let label = Label {
         title: body.title,
         name: body.name,

@@ -6,11 +6,12 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::body::Body;
 use crate::app::Shared;
 use crate::checks::{Peer, Who};
-use crate::credentials::Credential;
+use crate::credentials::{Credential, Scope};
 use crate::problem::Problem;
 
 /// Answer of the health check.
@@ -27,10 +28,17 @@ pub(crate) async fn health(State(app): State<Shared>) -> Json<Health> {
 }
 
 /// Counts for Prometheus.
-pub(crate) async fn metrics(State(app): State<Shared>) -> String {
+pub(crate) async fn metrics(
+    State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+) -> Result<String, Problem> {
+    if !who.user.is_local() && !who.allows(Scope::Admin) {
+        let text = "the counts cover all users, so they need the scope `admin`";
+        return Err(Problem::refused(StatusCode::FORBIDDEN, "scope", text));
+    }
     let mut text = app.metrics.text(app.hubs.count(), app.hubs.count_busy());
     text.push_str(&(app.ports.metrics)());
-    text
+    Ok(text)
 }
 
 /// A sign-in.
@@ -74,6 +82,8 @@ pub(crate) async fn login(
         let text = "this login link is unknown, was used already, or is older than ten minutes";
         return Err(Problem::refused(status, "credential", text).fixed_by("windlass token link"));
     };
+    app.audit(&credential, None, "login", json!({ "id": credential.id }))
+        .await?;
     let secure = if app.access.is_https { "; Secure" } else { "" };
     let cookie = format!(
         "{}={secret}; Path=/; HttpOnly; SameSite=Strict; Max-Age=7776000{secure}",
@@ -90,6 +100,7 @@ pub(crate) async fn logout(
     State(app): State<Shared>,
     Extension(Who(who)): Extension<Who>,
 ) -> Result<Response, Problem> {
+    app.audit(&who, None, "logout", json!({ "id": who.id })).await?;
     app.credentials.revoke(&who.id).await?;
     let cookie = format!(
         "{}=; Path=/; HttpOnly; SameSite=Strict; Max-Age=0",
@@ -121,10 +132,18 @@ pub(crate) async fn list(
     }))
 }
 
-pub(crate) async fn revoke(State(app): State<Shared>, Path(id): Path<String>) -> Result<StatusCode, Problem> {
+pub(crate) async fn revoke(
+    State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
     let revoked = app.credentials.revoke(&id).await?;
     if revoked.is_empty() {
         return Err(Problem::not_found(format!("there is no credential `{id}`")));
+    }
+    for gone in revoked {
+        let detail = json!({ "id": gone.id, "name": gone.name, "of": gone.user.to_string() });
+        app.audit(&who, None, "credential_revoked", detail).await?;
     }
     Ok(StatusCode::NO_CONTENT)
 }

@@ -15,6 +15,7 @@ use windlass_core::event::EventSink;
 use windlass_core::message::FragmentSource;
 use windlass_core::message::{FinishReason, ToolCall, ToolResult};
 use windlass_core::permission::{Approver, Denial, Mode, NobodyToAsk, Proposal};
+use windlass_core::tool::CallModel;
 
 use super::{Activity, Begun, Running, SessionActor, canceled};
 use crate::environment::UserCommand;
@@ -150,6 +151,7 @@ impl Job {
             config: &config,
             hooks: &self.own.hooks,
             approver: &approver,
+            model: &CallModel::none(),
             outputs: self.own.outputs.as_ref(),
             clock: &self.clock,
             events: &self.events,

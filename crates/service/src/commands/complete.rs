@@ -75,6 +75,7 @@ impl CommandContext<'_> {
     /// Returns the sessions of this folder, by name if they have one.
     async fn sessions(&self) -> Vec<String> {
         let query = SessionQuery {
+            user: Some(self.info.user.clone()),
             place: Some(self.info.place.clone()),
             limit: SESSIONS,
             ..SessionQuery::default()

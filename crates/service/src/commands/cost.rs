@@ -1,5 +1,6 @@
 //! `/cost`.
 
+use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{Spent, SpentBy};
 
@@ -20,20 +21,23 @@ pub(super) async fn cost(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     };
     // Grouping by session is useful only with the other sessions.
     let is_all = words.has("--all") || by == SpentBy::Session;
-    let session = (!is_all).then_some(&cx.info.id);
-    let rows = cx.store().spent(session, by).await?;
+    let rows = match is_all {
+        true => cx.store().spent_by(&cx.info.user, Timestamp(0), by).await?,
+        false => cx.store().spent(Some(&cx.info.id), by).await?,
+    };
+    let today = cx.inner.factory.budget_left(cx.info).await;
+    let today = today.map(|left| format!("\nToday: {left}")).unwrap_or_default();
     if rows.is_empty() {
-        return Ok(Said::text(if is_all {
-            "No costs yet."
-        } else {
-            "No costs in this session yet. /cost --all covers all sessions."
-        }));
+        let more = if is_all { "" } else { " in this session" };
+        return Ok(Said::text(format!(
+            "No costs{more} yet. /cost --all covers all sessions.{today}"
+        )));
     }
     let mut names = Vec::new();
     for row in &rows {
         names.push(name(cx, row, by).await?);
     }
-    Ok(Said::text(spent_table(&names, &rows)))
+    Ok(Said::text(format!("{}{today}", spent_table(&names, &rows))))
 }
 
 /// Returns the label of a row. The cost of a deleted session remains.

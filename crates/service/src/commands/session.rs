@@ -110,6 +110,7 @@ async fn list(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
         Some(number) => number.parse().map_err(|_| Stop::Usage)?,
     };
     let query = SessionQuery {
+        user: Some(cx.info.user.clone()),
         place: (!words.has("--all")).then(|| cx.info.place.clone()),
         limit,
         ..SessionQuery::default()
@@ -198,7 +199,7 @@ async fn name(cx: &mut CommandContext<'_>, name: &str) -> Outcome {
 }
 
 async fn allow_name(cx: &CommandContext<'_>, own: Option<&SessionId>, name: &str) -> Result<(), Stop> {
-    match past::name_problem(cx.store(), own, name).await? {
+    match past::name_problem(cx.store(), (&cx.info.user, own), name).await? {
         Some(why) => Err(Stop::Failed(why)),
         None => Ok(()),
     }
@@ -288,7 +289,7 @@ async fn search(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     if wanted.is_empty() {
         return Err(Stop::Usage);
     }
-    let found = cx.store().search(&wanted, LISTED).await?;
+    let found = cx.store().search(&wanted, Some(&cx.info.user), LISTED).await?;
     if found.is_empty() {
         return Ok(Said::text(format!("No messages match: {wanted}")));
     }
@@ -308,7 +309,7 @@ async fn search(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
 
 /// Returns the one session that matches.
 async fn find(cx: &CommandContext<'_>, wanted: &str) -> Result<SessionInfo, Stop> {
-    let mut found = past::find(cx.store(), wanted).await?;
+    let mut found = past::find(cx.store(), Some(&cx.info.user), wanted).await?;
     match found.len() {
         0 => Err(Stop::Failed(format!(
             "Session not found: {wanted}. /session list shows those of this folder."

@@ -1,8 +1,9 @@
 //! Usage and cost of model calls.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, ToSql, params};
+use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
-use windlass_core::log::{Booking, LogError, Spent, SpentBy};
+use windlass_core::log::{Booking, LogError, Spent, SpentBy, UserName};
 use windlass_core::model::Usage;
 
 use super::agents;
@@ -29,8 +30,9 @@ pub(super) fn book(connection: &Connection, id: &SessionId, booking: &Booking) -
     let usage = &booking.usage;
     connection
         .prepare_cached(
-            "INSERT INTO booking (session, time, provider, model, cause, input, output, cache_read, cache_write, cost_usd) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            "INSERT INTO booking (session, time, provider, model, cause, input, output, cache_read, cache_write, cost_usd, \
+             user_name) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, \
+             coalesce((SELECT user_name FROM session WHERE id = ?1), ''))",
         )
         .and_then(|mut insert| {
             insert.execute(params![
@@ -118,23 +120,54 @@ pub(super) fn spent(
     session: Option<&SessionId>,
     by: SpentBy,
 ) -> Result<Vec<Spent>, LogError> {
+    let condition = "?1 IS NULL OR booking.session IN (SELECT id FROM below)";
+    grouped(connection, by, condition, params![session.map(SessionId::as_str)])
+}
+
+/// DIST-7: returns the cost of a user's sessions since a time.
+pub(super) fn spent_by(
+    connection: &Connection,
+    user: &UserName,
+    since: Timestamp,
+    by: SpentBy,
+) -> Result<Vec<Spent>, LogError> {
+    let condition = "booking.user_name = ?2 AND booking.time >= ?3";
+    let none: Option<&str> = None;
+    grouped(
+        connection,
+        by,
+        condition,
+        params![none, user.as_str(), signed(since.0)],
+    )
+}
+
+fn grouped(
+    connection: &Connection,
+    by: SpentBy,
+    condition: &str,
+    values: &[&dyn ToSql],
+) -> Result<Vec<Spent>, LogError> {
     let (of, order) = match by {
         SpentBy::Session => ("booking.session", "sum(cost_usd) DESC"),
         SpentBy::Model => ("provider || '/' || model", "sum(cost_usd) DESC"),
         SpentBy::Cause => ("cause", "sum(cost_usd) DESC"),
         SpentBy::Day => ("date(time / 1000, 'unixepoch')", "1"),
+        SpentBy::User => (
+            "coalesce(nullif(booking.user_name, ''), 'local')",
+            "sum(cost_usd) DESC",
+        ),
     };
     let mut select = connection
         .prepare(&format!(
             "WITH RECURSIVE below (id) AS (SELECT ?1 UNION SELECT session.id FROM session, below \
              WHERE session.parent = below.id) \
              SELECT {of}, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), \
-             coalesce(sum(cost_usd), 0), sum(cost_usd IS NULL) FROM booking WHERE ?1 IS NULL OR booking.session IN (SELECT id FROM below) \
+             coalesce(sum(cost_usd), 0), sum(cost_usd IS NULL) FROM booking WHERE {condition} \
              GROUP BY 1 ORDER BY {order}"
         ))
         .map_err(told)?;
     let rows = select
-        .query_map([session.map(SessionId::as_str)], |row| {
+        .query_map(values, |row| {
             let number =
                 |index: usize| -> rusqlite::Result<u64> { Ok(row.get::<_, i64>(index)?.unsigned_abs()) };
             Ok(Spent {
@@ -145,6 +178,7 @@ pub(super) fn spent(
                     output: number(3)?,
                     cache_read: number(4)?,
                     cache_write: number(5)?,
+                    ..Usage::default()
                 },
                 cost_usd: row.get(6)?,
                 unpriced: number(7)?,

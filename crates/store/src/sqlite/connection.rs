@@ -158,3 +158,17 @@ pub(super) fn execute(connection: &Connection, sql: &str, values: &[&dyn ToSql])
         .map(drop)
         .map_err(told)
 }
+
+/// Runs several statements on one state of the database. The file is locked once, and not by each statement.
+pub(super) fn at_once<T>(
+    connection: &Connection,
+    read: impl FnOnce(&Connection) -> Result<T, LogError>,
+) -> Result<T, LogError> {
+    if !connection.is_autocommit() {
+        return read(connection);
+    }
+    execute(connection, "BEGIN", &[])?;
+    let found = read(connection);
+    let ended = execute(connection, "COMMIT", &[]);
+    found.and_then(|found| ended.map(|()| found))
+}

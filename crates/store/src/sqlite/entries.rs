@@ -8,6 +8,7 @@ use windlass_core::event::{Event, SessionEvent};
 use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Batch, DraftChange, Entry, Lease, LogError, event_kind, is_milestone, searchable};
 use windlass_core::message::Message;
+use windlass_core::tool::SAMPLING;
 
 use super::connection::execute;
 use super::failure::{damaged, told};
@@ -98,6 +99,8 @@ fn reflect(connection: &Connection, id: &SessionId, seq: u64, event: &Event) -> 
             &[&id.as_str(), provider, model],
         ),
         Event::Message { message } => said(connection, id, seq, message),
+        // A request that a tool made says nothing about the conversation.
+        Event::Usage { cause, .. } if cause.starts_with(SAMPLING) => Ok(()),
         Event::Usage { usage, .. } => update(
             "UPDATE session SET context_tokens = ?2 WHERE id = ?1",
             &[

@@ -3,8 +3,10 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::{MessageId, SessionId};
-use windlass_core::log::{Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals};
-use windlass_core::words::query_words;
+use windlass_core::log::{
+    Found, Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals, UserName, by_session,
+};
+use windlass_core::words::{query_words, related, stem};
 
 use super::failure::told;
 use super::{lease, memory};
@@ -13,9 +15,12 @@ use super::{lease, memory};
 const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, \
     session.prompt_tokens + coalesce(descendants.prompt_tokens, 0), \
     session.completion_tokens + coalesce(descendants.completion_tokens, 0), context_tokens, \
-    session.cost_usd + coalesce(descendants.cost_usd, 0), summary, last_seq, created_at, updated_at, \
+    session.cost_usd + coalesce(descendants.cost_usd, 0), summary, last_seq, created_at, updated_at, user_name, \
     CASE WHEN session.cost_usd = 0 THEN \
       EXISTS (SELECT 1 FROM booking WHERE booking.session = session.id AND booking.cost_usd IS NULL) ELSE 0 END";
+
+/// Matches that are read for each one that is shown, so that sessions with several of them are recognized.
+const WIDER: usize = 5;
 
 const TABLES: &str = "session LEFT JOIN descendants ON descendants.session = session.id";
 
@@ -36,7 +41,7 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
             "SELECT {COLUMNS} FROM {TABLES} WHERE (?1 IS NULL OR place = ?1) \
              AND (?2 IS NULL OR name = ?2 OR key = ?2 OR substr(id, 1, length(?2)) = ?2) \
              AND (?3 OR parent IS NULL) AND (NOT ?4 OR last_seq > 0 OR coalesce(name, key, title) IS NOT NULL) \
-             ORDER BY updated_at DESC, id DESC LIMIT ?5"
+             AND (?6 IS NULL OR user_name = ?6) ORDER BY updated_at DESC, id DESC LIMIT ?5"
         ))
         .map_err(told)?;
     let SessionQuery {
@@ -44,10 +49,12 @@ pub(super) fn list(connection: &Connection, query: &SessionQuery) -> Result<Vec<
         called,
         children,
         used,
+        user,
         ..
     } = query;
+    let user = user.as_ref().map(UserName::as_str);
     let rows = select
-        .query_map(params![place, called, children, used, limit], info)
+        .query_map(params![place, called, children, used, limit, user], info)
         .map_err(told)?;
     rows.map(|row| row.map_err(told)).collect()
 }
@@ -79,12 +86,13 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
             completion_tokens: number(11)?,
             context_tokens: number(12)?,
             cost_usd: row.get(13)?,
-            unpriced: row.get(18)?,
+            unpriced: row.get(19)?,
         },
         summary: row.get::<_, Option<String>>(14)?.map(MessageId::from),
         last_seq: number(15)?,
         created_at: Timestamp(number(16)?),
         updated_at: Timestamp(number(17)?),
+        user: UserName::stored(row.get::<_, String>(18)?),
     })
 }
 
@@ -129,7 +137,12 @@ pub(super) fn delete(connection: &Connection, id: &SessionId, now: Timestamp) ->
         .map_err(told)
 }
 
-pub(super) fn search(connection: &Connection, words: &str, limit: usize) -> Result<Vec<Found>, LogError> {
+pub(super) fn search(
+    connection: &Connection,
+    words: &str,
+    user: Option<&UserName>,
+    limit: usize,
+) -> Result<Vec<Found>, LogError> {
     let query = quoted(words);
     if query.is_empty() {
         return Ok(Vec::new());
@@ -137,30 +150,36 @@ pub(super) fn search(connection: &Connection, words: &str, limit: usize) -> Resu
     let mut select = connection
         .prepare_cached(
             "SELECT said.session, coalesce(session.name, session.title, ''), said.seq, \
-             snippet(said, 0, '[', ']', '…', 16) FROM said JOIN session ON session.id = said.session \
-             WHERE said MATCH ?1 ORDER BY rank LIMIT ?2",
+             snippet(said, 0, '[', ']', '…', 16), rank FROM said JOIN session ON session.id = said.session \
+             WHERE said MATCH ?1 AND (?3 IS NULL OR session.user_name = ?3) ORDER BY rank LIMIT ?2",
         )
         .map_err(told)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let most = i64::try_from(limit.saturating_mul(WIDER)).unwrap_or(i64::MAX);
     let rows = select
-        .query_map(params![query, limit], |row| {
-            Ok(Found {
+        .query_map(params![query, most, user.map(UserName::as_str)], |row| {
+            let found = Found {
                 session: SessionId::from(row.get::<_, String>(0)?),
                 title: row.get(1)?,
                 seq: row.get::<_, i64>(2)?.unsigned_abs(),
                 snippet: row.get(3)?,
-            })
+            };
+            // The smallest rank is the best.
+            Ok((found, -row.get::<_, f64>(4)?))
         })
         .map_err(told)?;
-    rows.map(|row| row.map_err(told)).collect()
+    let found = rows.collect::<Result<Vec<_>, _>>().map_err(told)?;
+    let found = by_session(found, limit, |(found, score)| (found.session.clone(), *score));
+    Ok(found.into_iter().map(|(found, _)| found).collect())
 }
 
-/// Quotes the words of a question so that search operators have no effect. Any of them may occur; the rank puts the
-/// rare ones first. The last word may be incomplete.
+/// Quotes the words of a question so that search operators have no effect. Any of them may occur, or one that belongs to
+/// it; the rank puts the rare ones first. The last word may be incomplete.
 fn quoted(question: &str) -> String {
     let words = query_words(question);
     let last = words.last().map(|word| format!("\"{word}\"*"));
-    let quoted = words.iter().map(|word| format!("\"{word}\""));
+    let others = words.iter().flat_map(|word| related(&stem(word)));
+    let all = words.iter().map(String::as_str).chain(others.copied());
+    let quoted = all.map(|word| format!("\"{word}\""));
     quoted.chain(last).collect::<Vec<_>>().join(" OR ")
 }
 

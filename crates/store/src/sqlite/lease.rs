@@ -26,8 +26,8 @@ pub(super) fn create(
     let label = &new.label;
     connection
         .prepare_cached(
-            "INSERT INTO session (id, parent, title, name, key, place, created_at, updated_at) \
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
+            "INSERT INTO session (id, parent, title, name, key, place, created_at, updated_at, user_name) \
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, coalesce((SELECT user_name FROM session WHERE id = ?2), ?8))",
         )
         .and_then(|mut insert| {
             let time = signed(new.time.0);
@@ -38,7 +38,8 @@ pub(super) fn create(
                 label.name,
                 label.key,
                 new.place,
-                time
+                time,
+                new.user.as_str()
             ])
         })
         .map_err(told)?;

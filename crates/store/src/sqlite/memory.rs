@@ -12,11 +12,12 @@ use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
     Durability, LogError, MemoryChange, MemoryIndex, MemoryKind, MemoryLedger, MemoryMiss, MemoryPostings,
-    MemoryQuery, MemorySource, MemoryStats, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread,
+    MemoryQuery, MemorySource, MemoryStats, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread, UserName,
     WordPostings,
 };
 
 use super::SqliteStore;
+use super::connection::at_once;
 use super::failure::told;
 use super::lease::signed;
 
@@ -51,10 +52,10 @@ impl MemoryUnits for SqliteStore {
         self.writer.run(Durability::Process, work).await
     }
 
-    async fn unread(&self, place: &str) -> Result<Vec<Unread>, LogError> {
-        let place = place.to_owned();
+    async fn unread(&self, scope: &str) -> Result<Vec<Unread>, LogError> {
+        let scope = scope.to_owned();
         self.readers
-            .run(move |connection| unread(connection, &place))
+            .run(move |connection| unread(connection, &scope))
             .await
     }
 
@@ -100,7 +101,7 @@ impl MemoryIndex for SqliteStore {
             .await
     }
 
-    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<UnitVector>, LogError> {
+    async fn vectors(&self, model: &str, ids: &[u64]) -> Result<Vec<(u64, Vec<u8>)>, LogError> {
         let (model, ids) = (model.to_owned(), ids.to_vec());
         self.readers
             .run(move |connection| vectors::get(connection, &model, &ids))
@@ -185,6 +186,7 @@ impl SqliteStore {
         &self,
         query: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
+        let query = move |connection: &Connection| at_once(connection, query);
         match self.writer.try_read(has_few) {
             Ok(Ok(true)) => self.read_little(query).await,
             _ => self.readers.run(query).await,
@@ -379,19 +381,20 @@ fn insert(
         .map_err(told)
 }
 
-fn unread(connection: &Connection, place: &str) -> Result<Vec<Unread>, LogError> {
+fn unread(connection: &Connection, scope: &str) -> Result<Vec<Unread>, LogError> {
+    let (user, place) = UserName::split(scope);
     let mut select = connection
         .prepare_cached(
             "SELECT session.id, coalesce(source.read_to, 0), session.last_seq FROM session \
              LEFT JOIN (SELECT memory_source.session, max(memory_source.read_to) AS read_to FROM memory_source \
              JOIN memory_scope ON memory_scope.id = memory_source.scope WHERE memory_scope.place = ?1 GROUP BY 1) \
              AS source ON source.session = session.id \
-             WHERE session.place = ?1 AND session.parent IS NULL AND session.last_seq > coalesce(source.read_to, 0) \
+             WHERE session.place = ?2 AND session.user_name = ?3 AND session.parent IS NULL AND session.last_seq > coalesce(source.read_to, 0) \
              ORDER BY session.created_at LIMIT 1000",
         )
         .map_err(told)?;
     let rows = select
-        .query_map([place], |row| {
+        .query_map([scope, place, user.as_str()], |row| {
             Ok(Unread {
                 session: SessionId::from(row.get::<_, String>(0)?),
                 after: row.get::<_, i64>(1)?.unsigned_abs(),

@@ -365,6 +365,47 @@ DROP TABLE said;
 ALTER TABLE said_stems RENAME TO said;
 ",
     ),
+    // Users: owners of sessions, and of what was spent. An empty name is the local user.
+    Step::Sql(
+        "
+ALTER TABLE session ADD COLUMN user_name TEXT NOT NULL DEFAULT '';
+CREATE INDEX session_user ON session (user_name, updated_at) WHERE user_name <> '';
+ALTER TABLE booking ADD COLUMN user_name TEXT NOT NULL DEFAULT '';
+CREATE INDEX booking_user ON booking (user_name, time) WHERE user_name <> '';
+",
+    ),
+    // The audit log. Rows are only added; old ones may go once the head says so.
+    Step::Sql(
+        "
+CREATE TABLE audit (
+  number    INTEGER PRIMARY KEY,
+  previous  TEXT NOT NULL,
+  content   TEXT NOT NULL,
+  hash      TEXT NOT NULL,
+  time      INTEGER NOT NULL,
+  user_name TEXT NOT NULL,
+  session   TEXT,
+  action    TEXT NOT NULL
+) STRICT;
+CREATE INDEX audit_time ON audit (time);
+CREATE INDEX audit_user ON audit (user_name, number);
+CREATE INDEX audit_session ON audit (session, number) WHERE session IS NOT NULL;
+CREATE TABLE audit_head (
+  id          INTEGER PRIMARY KEY CHECK (id = 1),
+  number      INTEGER NOT NULL,
+  hash        TEXT NOT NULL,
+  pruned      INTEGER NOT NULL,
+  pruned_hash TEXT NOT NULL
+) STRICT;
+INSERT INTO audit_head VALUES (1, 0, '', 0, '');
+CREATE TRIGGER audit_is_fixed BEFORE UPDATE ON audit BEGIN
+  SELECT RAISE(ABORT, 'the audit log cannot be changed');
+END;
+CREATE TRIGGER audit_is_kept BEFORE DELETE ON audit WHEN OLD.number > (SELECT pruned FROM audit_head) BEGIN
+  SELECT RAISE(ABORT, 'the audit log cannot be changed');
+END;
+",
+    ),
 ];
 
 /// Creates all tables in a new database.

@@ -40,6 +40,25 @@ impl Bed {
         server().sql(&self.database, sql)
     }
 
+    /// Runs SQL, with `{audit}` for the table of the audit log.
+    pub(crate) fn raw(&self, sql: &str) -> Result<(), String> {
+        // Caught there, so that a failure is a text here.
+        let sql = sql.replace("{audit}", "windlass.audit").replace('\'', "''");
+        let told = self.sql(&format!(
+            "CREATE OR REPLACE FUNCTION pg_temp.try (sql text) RETURNS text LANGUAGE plpgsql AS $f$ BEGIN \
+             EXECUTE sql; RETURN ''; EXCEPTION WHEN OTHERS THEN RETURN SQLERRM; END $f$; SELECT pg_temp.try('{sql}')"
+        ));
+        match told.lines().last().unwrap_or_default().trim() {
+            "" | "CREATE FUNCTION" => Ok(()),
+            why => Err(why.to_owned()),
+        }
+    }
+
+    /// Removes what keeps rows of the audit log from being changed.
+    pub(crate) fn unprotect_audit(&self) {
+        self.sql("DROP TRIGGER audit_is_fixed ON windlass.audit");
+    }
+
     /// Makes an entry unreadable.
     pub(crate) fn damage(&self, seq: u64) {
         self.sql(&format!(

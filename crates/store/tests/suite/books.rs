@@ -17,6 +17,7 @@ fn booking(cause: &str, model: &str, day: u64, cost: Option<f64>) -> Booking {
             output: 2,
             cache_read: 5,
             cache_write: 1,
+            ..Usage::default()
         },
         cost_usd: cost,
     }

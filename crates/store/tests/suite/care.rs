@@ -104,7 +104,7 @@ async fn a_database_can_be_looked_after() {
     assert!(copied.get(&"one".into()).await.unwrap().is_some());
     drop(bed.store.clone());
     vacuum(&bed.file()).unwrap();
-    assert_eq!(bed.again().search("hello", 5).await.unwrap().len(), 1);
+    assert_eq!(bed.again().search("hello", None, 5).await.unwrap().len(), 1);
 }
 
 /// SES-5: a check names an entry that cannot be read.

@@ -96,7 +96,7 @@ async fn words_are_found() {
     .await;
     // Indexing runs after the append, and nobody waits for it.
     bed.store.sync().await.unwrap();
-    let search = async |words: &str| bed.store.search(words, 10).await.unwrap();
+    let search = async |words: &str| bed.store.search(words, None, 10).await.unwrap();
     for words in [
         "ring buffer",
         "BUFFER ring",

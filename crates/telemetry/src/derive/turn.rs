@@ -345,6 +345,9 @@ impl<'a> OpenTurn<'a> {
             (names::CACHE_READ_TOKENS, total.cache_read.into()),
             (names::CACHE_WRITE_TOKENS, total.cache_write.into()),
         ];
+        if total.reasoning > 0 {
+            attributes.push((names::REASONING_TOKENS, total.reasoning.into()));
+        }
         if *cost > 0.0 {
             attributes.push((names::COST, (*cost).into()));
         }
@@ -388,6 +391,15 @@ fn usage_attributes(span: &mut TraceSpan, usage: Option<(Usage, Option<f64>)>) {
         (names::CACHE_READ_TOKENS, usage.cache_read.into()),
         (names::CACHE_WRITE_TOKENS, usage.cache_write.into()),
     ]);
+    // Providers that do not say leave both at 0.
+    for (name, count) in [
+        (names::REASONING_TOKENS, usage.reasoning),
+        (names::CHUNKS, usage.chunks),
+    ] {
+        if count > 0 {
+            span.attributes.push((name, count.into()));
+        }
+    }
     span.attributes
         .extend(cost.map(|cost| (names::COST, AttributeValue::from(cost))));
 }

@@ -21,7 +21,7 @@ struct Arguments {
     /// Replace it everywhere.
     #[serde(default, deserialize_with = "null_is_default")]
     replace_all: bool,
-    /// Several edits instead of one: all are made, in order, or none.
+    /// Several edits instead: all, in order, or none.
     #[serde(default)]
     edits: Option<Vec<Edit>>,
 }

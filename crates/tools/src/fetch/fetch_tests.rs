@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
-use windlass_core::tool::{ExecutionContext, Person, Progress};
+use windlass_core::tool::{CallModel, ExecutionContext, Person, Progress};
 
 use super::guard::Lookup;
 use super::*;
@@ -108,6 +108,7 @@ async fn get(tool: &Fetch, url: &str) -> Result<String, ToolError> {
         execution: Arc::new(ExecutionContext::default()),
         progress: Progress::none(),
         person: Person::nobody(),
+        model: CallModel::none(),
         confirmed: false,
         places: Arc::default(),
     };

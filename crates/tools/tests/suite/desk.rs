@@ -9,7 +9,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 use windlass_core::tool::{
-    ExecutionContext, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolSet,
+    CallModel, ExecutionContext, Person, Prepared, Progress, ToolContext, ToolError, ToolOutput, ToolSet,
 };
 use windlass_tools::{ToolsConfig, builtin};
 
@@ -76,6 +76,7 @@ impl Desk {
             execution: Arc::clone(&self.execution),
             progress: Progress::new(move |piece| live.lock().expect("lock").push(piece.to_owned())),
             person: Person::nobody(),
+            model: CallModel::none(),
             confirmed: false,
             places: Arc::default(),
         }

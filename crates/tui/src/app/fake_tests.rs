@@ -64,6 +64,7 @@ pub(super) fn info(id: &str, title: &str, last_seq: u64) -> SessionInfo {
         last_seq,
         created_at: Timestamp(0),
         updated_at: Timestamp(0),
+        user: windlass_api::UserName::default(),
     }
 }
 

@@ -218,6 +218,7 @@ impl Jobs {
         let find = Find {
             words: words.to_owned(),
             place: None,
+            user: Some(windlass_api::UserName::default()),
             limit: SESSIONS,
         };
         self.start(async move {

@@ -235,6 +235,44 @@ pub(super) static SERVERS: Section = Section {
             project_ok: false,
         },
         Key {
+            name: "mcp_servers.<name>.sampling",
+            kind: Kind::Switch {
+                default: None,
+                set: |s, p, v| put(s, p, v.into()),
+            },
+            help: "Answer to a server that asks your model for a completion during a call.",
+            effect: "If unset, the server is refused. With `true`, each request is shown as a whole and sent after your \
+                     yes; its cost counts for the turn and the session. With nobody there, the answer is no.",
+            example: "true",
+            project_ok: false,
+        },
+        Key {
+            name: "mcp_servers.<name>.sampling_requests",
+            kind: Kind::Integer {
+                min: 1,
+                max: Some(1_000),
+                default: None,
+                set: |s, p, v| put(s, p, v.into()),
+            },
+            help: "Maximum number of completions that the server may ask for in a turn.",
+            effect: "If unset, 5. Further ones are refused without a question.",
+            example: "1",
+            project_ok: false,
+        },
+        Key {
+            name: "mcp_servers.<name>.sampling_tokens",
+            kind: Kind::Integer {
+                min: 1,
+                max: Some(1_000_000),
+                default: None,
+                set: |s, p, v| put(s, p, v.into()),
+            },
+            help: "Maximum number of tokens of a completion for the server.",
+            effect: "If unset, 4096.",
+            example: "1000",
+            project_ok: false,
+        },
+        Key {
             name: "mcp_servers.<name>.env.<variable>",
             kind: Kind::Text {
                 rule: TextRule::Free,

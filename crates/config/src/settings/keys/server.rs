@@ -1,7 +1,9 @@
 //! Keys of the HTTP server.
 
+use crate::settings::Settings;
 use crate::settings::keys::{Key, Section};
-use crate::settings::kind::{Kind, TextRule};
+use crate::settings::kind::{Kind, TextRule, words};
+use crate::settings::typed::{AuditScope, DailyLimits, Word};
 
 pub(super) static SECTION: Section = Section {
     name: "server",
@@ -93,6 +95,81 @@ pub(super) static SECTION: Section = Section {
             project_ok: false,
         },
         Key {
+            name: "server.max_cost_per_day",
+            kind: Kind::Number {
+                min: 0.0,
+                max: None,
+                default: None,
+                set: |s, _, v| s.agent.session.server.limits.default.cost_usd = Some(v),
+            },
+            help: "Maximum cost per day of each named user, in US dollars, over all sessions.",
+            effect: "At the limit turns end with the cost limit, until the next day. Calls of models without known prices cost nothing.",
+            example: "20.0",
+            project_ok: false,
+        },
+        Key {
+            name: "server.max_tokens_per_day",
+            kind: Kind::Integer {
+                min: 0,
+                max: None,
+                default: None,
+                set: |s, _, v| s.agent.session.server.limits.default.tokens = Some(v),
+            },
+            help: "Maximum number of tokens per day of each named user.",
+            effect: "As `server.max_cost_per_day`.",
+            example: "5000000",
+            project_ok: false,
+        },
+        Key {
+            name: "server.max_turns_per_day",
+            kind: Kind::Integer {
+                min: 0,
+                max: None,
+                default: None,
+                set: |s, _, v| s.agent.session.server.limits.default.turns = Some(v),
+            },
+            help: "Maximum number of requests per day that turns of a named user make, sub-agents included.",
+            effect: "As `server.max_cost_per_day`.",
+            example: "2000",
+            project_ok: false,
+        },
+        Key {
+            name: "server.time_zone",
+            kind: Kind::Text {
+                rule: TextRule::Name,
+                set: |s, _, v| s.agent.session.server.limits.zone = Some(v),
+            },
+            help: "Time zone in which the days of these limits start.",
+            effect: "If unset, UTC.",
+            example: "\"Europe/Berlin\"",
+            project_ok: false,
+        },
+        Key {
+            name: "server.audit",
+            kind: Kind::Choice {
+                words: words::<AuditScope>,
+                default: Some("users"),
+                set: |s, _, v| s.agent.session.server.audit.scope = Word::from_word(v),
+            },
+            help: "Sessions whose approvals and effects the audit log records: those of named users, or all.",
+            effect: "Sign-ins, tokens and refusals are recorded in any case.",
+            example: "\"all\"",
+            project_ok: false,
+        },
+        Key {
+            name: "server.audit_days",
+            kind: Kind::Integer {
+                min: 0,
+                max: None,
+                default: Some(365),
+                set: |s, _, v| s.agent.session.server.audit.days = Some(v).filter(|days| *days > 0),
+            },
+            help: "Days after which rows of the audit log are removed.",
+            effect: "The server removes them when it starts; 0 keeps them.",
+            example: "90",
+            project_ok: false,
+        },
+        Key {
             name: "server.push_private",
             kind: Kind::Switch {
                 default: Some(false),
@@ -103,8 +180,60 @@ pub(super) static SECTION: Section = Section {
             example: "true",
             project_ok: false,
         },
+        Key {
+            name: "server.users.<name>.max_cost_per_day",
+            kind: Kind::Number {
+                min: 0.0,
+                max: None,
+                default: None,
+                set: |s, p, v| user(s, p).cost_usd = Some(v),
+            },
+            help: "Maximum cost per day of this user; `local` is the user who runs the server.",
+            effect: "Used instead of `server.max_cost_per_day`.",
+            example: "50.0",
+            project_ok: false,
+        },
+        Key {
+            name: "server.users.<name>.max_tokens_per_day",
+            kind: Kind::Integer {
+                min: 0,
+                max: None,
+                default: None,
+                set: |s, p, v| user(s, p).tokens = Some(v),
+            },
+            help: "Maximum number of tokens per day of this user.",
+            effect: "Used instead of `server.max_tokens_per_day`.",
+            example: "20000000",
+            project_ok: false,
+        },
+        Key {
+            name: "server.users.<name>.max_turns_per_day",
+            kind: Kind::Integer {
+                min: 0,
+                max: None,
+                default: None,
+                set: |s, p, v| user(s, p).turns = Some(v),
+            },
+            help: "Maximum number of requests per day that turns of this user make.",
+            effect: "Used instead of `server.max_turns_per_day`.",
+            example: "5000",
+            project_ok: false,
+        },
     ],
 };
+
+/// Returns the limits of the user that a key names.
+fn user<'a>(settings: &'a mut Settings, path: &[String]) -> &'a mut DailyLimits {
+    let name = path.get(2).cloned().unwrap_or_default();
+    settings
+        .agent
+        .session
+        .server
+        .limits
+        .users
+        .entry(name)
+        .or_default()
+}
 
 pub(super) static CHANNEL: Section = Section {
     name: "channel",

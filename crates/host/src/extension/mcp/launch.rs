@@ -46,7 +46,7 @@ impl ConfinedLauncher {
             return Ok((CommandSandbox::none(), None));
         }
         let failed = |problem: windlass_config::Problem| io::Error::other(problem.to_string());
-        let access = SandboxAccess::new(&self.settings.security, &self.cwd).map_err(failed)?;
+        let access = SandboxAccess::of(&self.settings, &self.cwd).map_err(failed)?;
         let workspace = access.workspace().map_err(failed)?;
         let mut policy = access.policy(&workspace);
         policy.network = match server.access.network {

@@ -25,20 +25,29 @@ pub struct ConfiguredServers {
 }
 
 impl ConfiguredServers {
+    /// Reads the servers in the user's own files.
+    ///
+    /// # Errors
+    /// If a file has a mistake.
+    pub fn of_user(settings: &Settings) -> Result<Self, Problem> {
+        let mut all = Self::default();
+        let wrong = |text: String| Problem::new(ProblemKind::Config, text);
+        all.add(of_settings(settings).map_err(wrong)?, ServerOrigin::User);
+        let path = environment::folders()?.servers_file();
+        if let Some(text) = read_file(&path).map_err(wrong)? {
+            let parsed = file::parse(&text, &path.display().to_string(), &variable);
+            all.add(parsed.map_err(wrong)?, ServerOrigin::User);
+        }
+        Ok(all)
+    }
+
     /// Reads the servers for a session in `cwd`.
     ///
     /// # Errors
     /// If the user's own files have a mistake. One in the project's file is a warning.
     pub fn read(settings: &Settings, cwd: &Path) -> Result<Self, Problem> {
+        let mut all = Self::of_user(settings)?;
         let folders = environment::folders()?;
-        let mut all = Self::default();
-        let wrong = |text: String| Problem::new(ProblemKind::Config, text);
-        all.add(of_settings(settings).map_err(wrong)?, ServerOrigin::User);
-        let path = folders.servers_file();
-        if let Some(text) = read_file(&path).map_err(wrong)? {
-            let parsed = file::parse(&text, &path.display().to_string(), &variable);
-            all.add(parsed.map_err(wrong)?, ServerOrigin::User);
-        }
         all.add_plugins(&folders);
         if let Some(project) = folders.project(cwd).filter(|project| project.has_servers())
             && let TrustState::Trusted(snapshot) = trust::look(&folders, &project)

@@ -12,7 +12,7 @@ use windlass_core::dispatch::{Calls, call};
 use windlass_core::event::{Event, EventSink, SinkError};
 use windlass_core::message::{ToolCall, ToolResult};
 use windlass_core::permission::Rule;
-use windlass_core::tool::{ToolContext, ToolError, ToolOutput};
+use windlass_core::tool::{CallModel, ToolContext, ToolError, ToolOutput};
 use windlass_skills::{Piece, Skill, SkillOrigin, SkillVariables, Template};
 
 use super::{SkillState, inside};
@@ -134,6 +134,7 @@ impl<'a> Activation<'a> {
             config: &own.config,
             hooks: &own.hooks,
             approver: &own.approver,
+            model: &CallModel::none(),
             outputs: own.outputs.as_ref(),
             clock: &clock,
             events: &events,

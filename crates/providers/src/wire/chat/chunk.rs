@@ -81,6 +81,8 @@ pub(super) struct Counts {
     completion_tokens: Option<u64>,
     #[serde(default, deserialize_with = "if_readable")]
     prompt_tokens_details: Option<Details>,
+    #[serde(default, deserialize_with = "if_readable")]
+    completion_tokens_details: Option<OutputDetails>,
     #[serde(default, deserialize_with = "token_count")]
     prompt_cache_hit_tokens: Option<u64>,
 }
@@ -91,7 +93,19 @@ struct Details {
     cached_tokens: Option<u64>,
 }
 
+#[derive(Deserialize)]
+struct OutputDetails {
+    #[serde(default, deserialize_with = "token_count")]
+    reasoning_tokens: Option<u64>,
+}
+
 impl Counts {
+    fn reasoning(&self) -> u64 {
+        let details = self.completion_tokens_details.as_ref();
+        let reasoning = details.and_then(|details| details.reasoning_tokens).unwrap_or(0);
+        reasoning.min(self.completion_tokens.unwrap_or(0))
+    }
+
     /// Returns the counts without overlap: on this wire, cached tokens are part of the prompt's count.
     pub(super) fn usage(&self) -> Usage {
         let prompt = self.prompt_tokens.unwrap_or(0);
@@ -104,7 +118,8 @@ impl Counts {
             input: prompt - cached,
             output: self.completion_tokens.unwrap_or(0),
             cache_read: cached,
-            cache_write: 0,
+            reasoning: self.reasoning(),
+            ..Usage::default()
         }
     }
 }

@@ -221,7 +221,8 @@ impl Decoder {
         usage.input = prompt.saturating_sub(cached) + counts.tool_use_prompt_token_count.unwrap_or_default();
         usage.cache_read = cached;
         let written = counts.candidates_token_count.unwrap_or_default();
-        usage.output = written + counts.thoughts_token_count.unwrap_or_default();
+        usage.reasoning = counts.thoughts_token_count.unwrap_or_default();
+        usage.output = written + usage.reasoning;
     }
 }
 

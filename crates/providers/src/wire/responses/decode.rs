@@ -252,11 +252,14 @@ impl Decoder {
                 .and_then(|details| details.cached_tokens);
             let cache_read = cached.unwrap_or(0).min(input);
             let output = counts.output_tokens.unwrap_or(0);
+            let details = counts.output_tokens_details;
+            let reasoning = details.and_then(|details| details.reasoning_tokens);
             self.draft.usage = Usage {
                 input: input - cache_read,
                 output,
                 cache_read,
-                cache_write: 0,
+                reasoning: reasoning.unwrap_or(0).min(output),
+                ..Usage::default()
             };
         }
         let reason = response.incomplete_details.and_then(|details| details.reason);
@@ -347,6 +350,14 @@ struct Counts {
     output_tokens: Option<u64>,
     #[serde(default, deserialize_with = "if_readable")]
     input_tokens_details: Option<Details>,
+    #[serde(default, deserialize_with = "if_readable")]
+    output_tokens_details: Option<OutputDetails>,
+}
+
+#[derive(Deserialize)]
+struct OutputDetails {
+    #[serde(default, deserialize_with = "token_count")]
+    reasoning_tokens: Option<u64>,
 }
 
 #[derive(Deserialize)]

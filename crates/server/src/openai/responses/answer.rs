@@ -214,7 +214,7 @@ impl Making {
                 "input_tokens": usage.total_input(),
                 "input_tokens_details": { "cached_tokens": usage.cache_read },
                 "output_tokens": usage.output,
-                "output_tokens_details": { "reasoning_tokens": 0 },
+                "output_tokens_details": { "reasoning_tokens": usage.reasoning },
                 "total_tokens": usage.total_input() + usage.output,
             })),
         });

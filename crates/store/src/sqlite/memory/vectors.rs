@@ -7,23 +7,21 @@ use super::{COLUMNS, TABLES, limited, unit};
 use crate::sqlite::failure::told;
 use crate::sqlite::lease::signed;
 
-pub(super) fn get(connection: &Connection, model: &str, ids: &[u64]) -> Result<Vec<UnitVector>, LogError> {
+pub(super) fn get(
+    connection: &Connection,
+    model: &str,
+    ids: &[u64],
+) -> Result<Vec<(u64, Vec<u8>)>, LogError> {
     let mut select = connection
-        .prepare_cached("SELECT sketch, vector FROM memory_vector WHERE unit = ?1 AND model = ?2")
+        .prepare_cached("SELECT vector FROM memory_vector WHERE unit = ?1 AND model = ?2")
         .map_err(told)?;
     let mut found = Vec::with_capacity(ids.len());
     for id in ids {
         let vector = select
-            .query_row(params![signed(*id), model], |row| {
-                Ok(UnitVector {
-                    unit: *id,
-                    sketch: row.get(0)?,
-                    vector: row.get(1)?,
-                })
-            })
+            .query_row(params![signed(*id), model], |row| row.get(0))
             .optional()
             .map_err(told)?;
-        found.extend(vector);
+        found.extend(vector.map(|vector| (*id, vector)));
     }
     Ok(found)
 }
