@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use windlass_api::{Event, Message, Part, Role, SessionId};
 use windlass_config::environment;
 use windlass_core::clock::Clock;
-use windlass_core::log::{Batch, Durability, Label, NewSession, Opened, SessionQuery, Store};
+use windlass_core::log::{Batch, Durability, Label, NewSession, Opened, SessionQuery, Store, UserName};
 use windlass_core::message::{Fragment, FragmentSource};
 use windlass_cron::{Courier, DeliveryTarget, JobReport};
 use windlass_providers::key::Secret;
@@ -148,6 +148,7 @@ impl LocalCourier {
 
     async fn open(&self, key: &str, owner: &str) -> Result<Opened, String> {
         let query = SessionQuery {
+            user: Some(UserName::default()),
             called: Some(key.to_owned()),
             children: true,
             ..SessionQuery::default()

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{Backend, SessionId};
+use windlass_api::{Backend, SessionId, UserName};
 use windlass_core::clock::Clock;
 use windlass_core::log::Store;
 
@@ -86,6 +86,8 @@ pub struct UploadedSession {
     pub text: String,
     /// True to import the part that can be read.
     pub lenient: bool,
+    /// User that it belongs to from now on.
+    pub user: UserName,
 }
 
 /// An imported session.

@@ -24,7 +24,7 @@ pub(crate) async fn route(
 ) -> Result<Routed, ClientError> {
     // A key is assigned only once, and may be known to several users.
     let key = user.scoped(&key.to_string());
-    if let Some(known) = holder(inner, &key).await? {
+    if let Some(known) = holder(inner, user, &key).await? {
         return Ok(Routed::Known(known));
     }
     let new = NewSession {
@@ -40,15 +40,16 @@ pub(crate) async fn route(
     match inner.store.create(new, &inner.owner).await {
         Ok(opened) => Ok(Routed::New(Box::new(opened))),
         // A key is assigned only once: another process may have been faster.
-        Err(error) => match holder(inner, &key).await? {
+        Err(error) => match holder(inner, user, &key).await? {
             Some(known) => Ok(Routed::Known(known)),
             None => Err(refused(error)),
         },
     }
 }
 
-async fn holder(inner: &Inner, key: &str) -> Result<Option<SessionId>, ClientError> {
+async fn holder(inner: &Inner, user: &UserName, key: &str) -> Result<Option<SessionId>, ClientError> {
     let query = SessionQuery {
+        user: Some(user.clone()),
         called: Some(key.to_owned()),
         children: true,
         ..SessionQuery::default()

@@ -23,7 +23,7 @@ pub(crate) struct LocalImports {
 #[async_trait]
 impl SessionImports for LocalImports {
     async fn import(&self, upload: UploadedSession) -> Result<ImportedSession, ImportRefusal> {
-        let here = self.here.clone();
+        let (here, user) = (self.here.clone(), upload.user.clone());
         let reading = move || {
             let read = parse(None, upload.text.as_bytes(), &upload.name, Path::new(&here));
             read.map(|(from, imported)| (from, imported, upload.lenient))
@@ -45,7 +45,7 @@ impl SessionImports for LocalImports {
         {
             imported.place = Some(place);
         }
-        let kept = keep(&*self.store, &imported, Path::new(&self.here)).await;
+        let kept = keep(&*self.store, (&user, &imported), Path::new(&self.here)).await;
         let id = kept.map_err(|problem| ImportRefusal::Failed(problem.message))?;
         Ok(ImportedSession {
             id,

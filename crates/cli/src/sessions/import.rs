@@ -7,7 +7,7 @@ use std::path::Path;
 
 use windlass_api::{Event, SessionId};
 use windlass_core::clock::{Clock, SystemClock};
-use windlass_core::log::{Batch, Durability, NewSession, Store};
+use windlass_core::log::{Batch, Durability, Label, NewSession, Store, UserName};
 use windlass_core::text::count;
 
 use super::line;
@@ -33,7 +33,7 @@ pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result
     let name = options.file.display().to_string();
     let (from, imported) = parse(options.from, &bytes, &name, &here)?;
     refuse_damage(&imported, options.lenient)?;
-    let id = keep(store, &imported, &here).await?;
+    let id = keep(store, (&UserName::default(), &imported), &here).await?;
     report(&imported, from, &id);
     Ok(Exit::Ok)
 }
@@ -99,7 +99,11 @@ fn refuse_damage(imported: &Imported, lenient: bool) -> Result<(), Problem> {
 ///
 /// # Errors
 /// If there are no messages, or the store fails.
-pub(crate) async fn keep(store: &dyn Store, imported: &Imported, here: &Path) -> Result<SessionId, Problem> {
+pub(crate) async fn keep(
+    store: &dyn Store,
+    (user, imported): (&UserName, &Imported),
+    here: &Path,
+) -> Result<SessionId, Problem> {
     if imported.messages == 0 {
         return Err(Problem::new(
             ProblemKind::Failed,
@@ -122,7 +126,12 @@ pub(crate) async fn keep(store: &dyn Store, imported: &Imported, here: &Path) ->
     let new = NewSession {
         id: Some(id.clone()),
         parent: None,
-        label: imported.label.clone(),
+        label: Label {
+            // The key of a session that was exported may be another user's here.
+            key: imported.label.key.as_deref().map(|key| user.scoped(key)),
+            ..imported.label.clone()
+        },
+        user: user.clone(),
         place: place.map_or_else(|| here.display().to_string(), str::to_owned),
         time: imported.created_at.unwrap_or_default(),
         ..NewSession::default()

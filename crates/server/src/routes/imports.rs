@@ -1,7 +1,7 @@
 //! Uploads of session files.
 
 use axum::Json;
-use axum::extract::{FromRequest, Request, State};
+use axum::extract::{Extension, FromRequest, Request, State};
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 
 use super::body::Body;
 use crate::app::{ImportRefusal, ImportedSession, Shared, UploadedSession};
+use crate::checks::Who;
 use crate::problem::Problem;
 
 /// Largest body, in bytes. `windlass sessions import` reads larger files.
@@ -40,6 +41,7 @@ pub(crate) struct ImportBody {
 
 pub(crate) async fn import(
     State(app): State<Shared>,
+    Extension(Who(who)): Extension<Who>,
     request: Request,
 ) -> Result<(StatusCode, Json<ImportedSession>), Problem> {
     let Ok(_alone) = app.inputs.imports.0.try_acquire() else {
@@ -56,6 +58,7 @@ pub(crate) async fn import(
         name: body.name,
         text: body.text,
         lenient: body.lenient,
+        user: who.user,
     };
     let imported = app.ports.imports.import(upload).await.map_err(refused)?;
     app.hubs.hub(&imported.id).await?;

@@ -233,7 +233,7 @@ async fn pgvector_finds_the_nearest() {
     );
     assert_eq!(
         server.sql(&database, "SELECT count(*) FROM windlass.memory_near"),
-        "2"
+        "3"
     );
 
     server.sql(&database, "DROP EXTENSION vector CASCADE");
