@@ -154,6 +154,7 @@ export class Conversation {
   }
 
   end(event, time, kind) {
+    showUnsaid(this);
     this.stopLive();
     this.closeCalls();
     // The record has it before the answer, the stream after its first words.
@@ -195,13 +196,41 @@ function alive(jumps, end, seq) {
 
 const texts = (message, type) => message.parts.filter((part) => part.type === type).map((part) => part.data);
 
+// Notes that events tell the turn: its messages need not be shown.
+function told(it) {
+  it.unsaid = null;
+  it.isTold = true;
+}
+
+// Shows the last reply if no event told it: imported sessions have nothing but messages.
+function showUnsaid(it) {
+  const reply = it.unsaid;
+  it.unsaid = null;
+  if (!reply) return;
+  const { event, time } = reply;
+  const joined = (type) => texts(event.message, type).map((part) => part.text).join('\n');
+  for (const [kind, type] of [['thinking', 'reasoning'], ['text', 'text']]) if (joined(type)) it.settle(kind, event, joined(type), time);
+  for (const { id, name, input } of texts(event.message, 'tool_call')) {
+    let args = {};
+    try { args = JSON.parse(input); } catch { /* Shown without. */ }
+    const what = Object.values(args).find((value) => typeof value === 'string') ?? '';
+    Object.assign(it.call({ call_id: id, name, seq: event.seq }, time), { args, title: `${name} ${what}`.split('\n')[0] });
+  }
+}
+
 function hearMessage(it, event, time) {
   const message = event.message;
+  showUnsaid(it);
+  for (const { call_id, name, content, is_error } of texts(message, 'tool_result')) {
+    const item = it.calls.get(call_id);
+    if (item?.state === 'running' && !it.isTold) Object.assign(item, { name, result: content, isError: is_error, state: is_error ? 'failed' : 'done' });
+    it.touch(item);
+  }
   if (message.role === 'assistant') {
     const finish = texts(message, 'finish').at(-1)?.reason;
     if (['interrupted', 'canceled', 'error'].includes(finish)) {
       it.settle('text', event, texts(message, 'text').map((part) => part.text).join('\n'), time);
-    }
+    } else if (!it.isTold) it.unsaid = { event, time };
     return;
   }
   if (message.role !== 'user' || texts(message, 'compaction').length) return;
@@ -241,16 +270,18 @@ const GOAL_WORDS = { active: 'is being worked on', paused: 'is paused', blocked:
 // One function per event. An event that is not here is not shown.
 const HANDLERS = {
   start(it, event, time) {
+    it.isTold = false;
     it.begin(time);
     for (const [call, ask] of it.asks) if (ask.isInterrupted) it.asks.delete(call);
     it.turn = { since: time, cost: 0, input: 0, output: 0, calls: 0, model: event.model, message: it.items.findLast((item) => item.kind === 'user')?.id };
   },
   message: hearMessage,
   delta: hearDelta,
-  reasoning: (it, event, time) => it.settle('thinking', event, event.text, time),
-  text: (it, event, time) => it.settle('text', event, event.text, time),
+  reasoning(it, event, time) { told(it); it.settle('thinking', event, event.text, time); },
+  text(it, event, time) { told(it); it.settle('text', event, event.text, time); },
   status(it, event) { it.status = event.text; },
   step_start(it, event, time) {
+    told(it);
     it.stopLive();
     it.status = '';
     it.calls.delete(event.call_id);
@@ -298,6 +329,7 @@ const HANDLERS = {
   warning: (it, event) => it.note(event, 'warn', event.message),
   error: (it, event) => it.note(event, 'bad', event.message),
   final(it, event, time) {
+    told(it);
     it.settle('text', event, event.content, time);
     it.end(event, time, 'final');
   },

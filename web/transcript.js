@@ -279,7 +279,7 @@ function noteItem(item) {
 // The end of a turn: how it ended, how long it took, what it cost, and what it changed.
 function endItem(item, actions) {
   const { event, how, turn } = item;
-  const facts = turn ? [turn.took >= 1000 ? span(turn.took) : '', turn.cost ? money(turn.cost) : '', turn.input ? `${tokens(turn.input + turn.output)} tokens` : ''].filter(Boolean) : [];
+  const facts = turn ? [turn.took >= 1000 && turn.took < 864e5 ? span(turn.took) : '', turn.cost ? money(turn.cost) : '', turn.input ? `${tokens(turn.input + turn.output)} tokens` : ''].filter(Boolean) : [];
   const node = h(`article.item.end.${how}`);
   if (event.reason === 'permission_denied') node.append(h('p.stopped', icon('hand'), h('span', { dir: 'auto' }, clean(event.message))));
   else if (how === 'failed') node.append(h('div.failure', { role: 'group', 'aria-label': 'Failure' }, icon('warn'), h('div', h('p', { dir: 'auto' }, clean(event.message)), event.hint ? h('p.hint', { dir: 'auto' }, clean(event.hint)) : null)));

@@ -415,7 +415,7 @@ fn files_have_the_limits_of_the_tools() {
     for (body, field) in [
         (json!({ "name": "x.svg", "data": "PHN2Zz4=" }), "data"),
         (json!({ "name": "x", "data": "%%%" }), "data"),
-        (json!({ "name": "x" }), "body"),
+        (json!({ "name": "x" }), "data"),
     ] {
         let refused = server.request("POST", "/api/uploads", &body.to_string());
         assert_eq!(

@@ -20,11 +20,11 @@ fn uploaded_sessions_continue() {
     let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("went on").forever()]);
     let server = serve(&workspace, &[]);
     let mut exported = String::new();
-    for (name, first) in [
-        ("claude-code", "Count the words of notes"),
-        ("codex", "Rename alpha to beta in a.txt."),
-        ("pi", "the largest file"),
-        ("windlass", "the largest file"),
+    for (name, said) in [
+        ("claude-code", "I count both."),
+        ("codex", "I look at the file."),
+        ("pi", "The largest is big.txt."),
+        ("windlass", "The largest is big.txt."),
     ] {
         let text = if name == "windlass" {
             exported.clone()
@@ -43,7 +43,7 @@ fn uploaded_sessions_continue() {
         let requests = sim.requests();
         let seen = &requests.last().unwrap().seen;
         assert!(
-            seen.turns.iter().any(|turn| turn.text.contains(first)),
+            seen.turns.iter().any(|turn| turn.text.contains(said)),
             "{name}: {seen:?}"
         );
         let export = ["sessions", "export", session, "--format", "json"];
