@@ -173,7 +173,7 @@ async fn surplus(client: &impl GenericClient, query: &JobQuery) -> Result<Vec<Se
     };
     let sql = "SELECT id FROM (\
           SELECT session.id AS id, session.updated_at AS changed, max(cron_slot.ended_at) AS ended, \
-            max(cron_slot.slot) AS slot FROM cron_slot JOIN session ON session.id = cron_slot.session \
+            max(cron_slot.slot) AS slot FROM cron_slot JOIN session ON session.id = cron_slot.session COLLATE \"C\" \
           WHERE cron_slot.job = $1 AND cron_slot.ended_at IS NOT NULL AND session.key IS NULL \
           GROUP BY session.id, session.updated_at ORDER BY slot DESC OFFSET $2) AS older \
         WHERE changed <= ended + $3 ORDER BY slot LIMIT $4";
@@ -338,7 +338,7 @@ async fn stand(client: &impl GenericClient, job: &str, standing: &JobStanding) -
 async fn prune(client: &impl GenericClient, job: &str) -> Result<(), Fault> {
     let sql = "DELETE FROM cron_slot WHERE job = $1 AND state <> 'running' AND slot < (\
         SELECT slot FROM cron_slot WHERE job = $1 ORDER BY slot DESC LIMIT 1 OFFSET $2) \
-        AND NOT EXISTS (SELECT 1 FROM session WHERE session.id = cron_slot.session AND session.key IS NULL)";
+        AND NOT EXISTS (SELECT 1 FROM session WHERE session.id = cron_slot.session COLLATE \"C\" AND session.key IS NULL)";
     run(client, sql, &[&job, &(KEPT - 1)]).await.map(drop)
 }
 

@@ -26,7 +26,10 @@ const HEAD: usize = 32 * 1024;
 /// Time for a client to send the head of a request, and for a host to accept a connection.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Pause after a connection could not be accepted.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: rustix::event::Timespec = rustix::event::Timespec {
+    tv_sec: 0,
+    tv_nsec: 50_000_000,
+};
 /// Maximum number of hosts that are recorded.
 const RECORDED: usize = 1000;
 
@@ -150,7 +153,7 @@ impl Egress {
                 let client = match listener.accept() {
                     Ok((client, _)) => client,
                     Err(error) if is_passing(&error) => {
-                        thread::sleep(PAUSE);
+                        let _ = rustix::event::poll(&mut [], Some(&PAUSE));
                         continue;
                     }
                     Err(_) => return,

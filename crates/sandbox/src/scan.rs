@@ -106,6 +106,7 @@ mod tests {
         let (_folder, root) = tree(&[
             ".env",
             "a/b/.env.local",
+            "a/b/.ENV",
             ".env.example",
             "node_modules/x/.env",
             "deep/1/2/3/4/5/6/7/8/9/.env",
@@ -116,6 +117,7 @@ mod tests {
         let scan = Scan::of(&roots, std::slice::from_ref(&root), MAX_ENTRIES);
         let expected = [
             ".env",
+            "a/b/.ENV",
             "a/b/.env.local",
             "deep/1/2/3/4/5/6/7/8/9/.env",
             "node_modules/x/.env",

@@ -49,36 +49,27 @@ pub fn hidden(text: &str) -> Option<String> {
 /// tabs stay, and so do the joiners inside emoji.
 pub fn with_signs(text: &str) -> String {
     let is_symbol = |letter: char| letter >= '\u{2190}' && !is_unseen(letter);
-    let mut out = String::with_capacity(text.len());
     let mut letters = text.chars().peekable();
     let mut before = ' ';
-    while let Some(letter) = letters.next() {
-        let joins = match letter {
-            '\u{FE0F}' => is_symbol(before),
-            '\u{200D}' => before >= '\u{2190}' && letters.peek().copied().is_some_and(is_symbol),
-            _ => false,
-        };
-        out.push(match letter {
+    let mut sign = |letter: char, next: Option<char>| {
+        let last = std::mem::replace(&mut before, letter);
+        match letter {
             '\n' | '\t' => letter,
-            '\u{7f}' => '\u{2421}',
-            letter if letter < ' ' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or(SIGN),
-            letter if is_unseen(letter) && !joins => SIGN,
+            '\u{FE0F}' if is_symbol(last) => letter,
+            '\u{200D}' if last >= '\u{2190}' && next.is_some_and(is_symbol) => letter,
+            letter if letter < ' ' => char::from_u32(0x2400 + u32::from(letter)).unwrap_or(' '),
+            letter if is_unseen(letter) => '\u{fffd}',
             letter => letter,
-        });
-        before = letter;
-    }
-    out
+        }
+    };
+    std::iter::from_fn(|| letters.next().map(|letter| sign(letter, letters.peek().copied()))).collect()
 }
-
-/// Sign for a character that nobody sees.
-const SIGN: char = '\u{fffd}';
 
 /// Returns true for controls, format characters, default ignorables, and blanks other than a space.
 #[rustfmt::skip]
 fn is_unseen(letter: char) -> bool {
     let is_blank = letter != ' ' && (letter.is_whitespace() || letter == '\u{2800}');
-    letter.is_control() || is_blank || matches!(
-        letter,
+    letter.is_control() || is_blank || matches!(letter,
         '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{17b4}'..='\u{17b5}' | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}'
             | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}'
@@ -96,25 +87,23 @@ pub fn misleading(text: &str) -> Option<String> {
     let mixes = |word: &&str| {
         word.contains(looks_latin) && word.contains(|letter: char| letter.is_ascii_alphabetic())
     };
-    let is_foreign = |host: &&str| host.contains(|letter: char| !letter.is_ascii());
-    let addresses = text.split("://").skip(1);
-    let mut hosts = addresses.filter_map(|rest| rest.split(['/', '?', '#', ' ', '"', '\'', '\n']).next());
-    let word = text.split(ends).find(mixes).or_else(|| hosts.find(is_foreign))?;
-    let word: String = word.chars().take(MAX_WORD).collect();
+    let hosts = text.split("://").skip(1);
+    let mut hosts = hosts.filter_map(|rest| rest.split(['/', '?', '#', ' ', '"', '\'', '\n']).next());
+    let word = text
+        .split(ends)
+        .find(mixes)
+        .or_else(|| hosts.find(|host| !host.is_ascii()))?;
+    let word: String = word.chars().take(60).collect();
     Some(format!(
         "`{word}` has letters of another script, which may look like a to z"
     ))
 }
 
-/// Maximum number of characters of a word that is named.
-const MAX_WORD: usize = 60;
-
 /// Returns true for letters of scripts that share shapes with Latin ones.
+#[rustfmt::skip]
 fn looks_latin(letter: char) -> bool {
-    matches!(letter,
-        '\u{391}'..='\u{3a9}' | 'α' | 'γ' | 'ι' | 'κ' | 'ν' | 'ο' | 'ρ' | 'τ' | 'υ' | 'χ'
-        | '\u{400}'..='\u{52f}' | '\u{531}'..='\u{586}' | '\u{13a0}'..='\u{13ff}' | '\u{ff21}'..='\u{ff5a}'
-        | '\u{1d400}'..='\u{1d7ff}')
+    matches!(letter, '\u{391}'..='\u{3a9}' | 'α' | 'γ' | 'ι' | 'κ' | 'ν' | 'ο' | 'ρ' | 'τ' | 'υ' | 'χ' | '\u{400}'..='\u{52f}'
+        | '\u{531}'..='\u{586}' | '\u{13a0}'..='\u{13ff}' | '\u{ff21}'..='\u{ff5a}' | '\u{1d400}'..='\u{1d7ff}')
 }
 
 fn is_tag(letter: char) -> bool {

@@ -127,7 +127,9 @@ impl Known {
                 names.add(glob(path)?);
                 let first = path.as_os_str().as_bytes().first();
                 match (first, &mut first_bytes) {
-                    (Some(first), Some(all)) if !b"*?[{\\".contains(first) => all.push(*first),
+                    (Some(first), Some(all)) if first.is_ascii() && !b"*?[{\\".contains(first) => {
+                        all.extend([first.to_ascii_lowercase(), first.to_ascii_uppercase()]);
+                    }
                     _ => first_bytes = None,
                 }
             }
@@ -144,5 +146,7 @@ impl Known {
 fn glob(name: &Path) -> io::Result<Glob> {
     let pattern = name.to_str().filter(|pattern| !pattern.contains('/'));
     let pattern = pattern.ok_or(io::ErrorKind::InvalidInput)?;
-    GlobBuilder::new(pattern).build().map_err(io::Error::other)
+    // Some file systems do not distinguish case.
+    let glob = GlobBuilder::new(pattern).case_insensitive(true).build();
+    glob.map_err(io::Error::other)
 }
