@@ -12,8 +12,10 @@ export const tokens = (value) => compact.format(value ?? 0);
 export const moment = (ms) => full.format(new Date(ms));
 
 // Formats an amount of US dollars: enough digits to see small ones grow.
-export function money(value) {
+// A price that is not known is never shown as a number.
+export function money(value, unpriced = false) {
   const amount = value ?? 0;
+  if (unpriced) return amount === 0 ? '?' : `${money(amount)}+`;
   if (amount === 0) return '$0';
   return `$${amount.toFixed(amount < 0.01 ? 4 : amount < 1 ? 3 : 2)}`;
 }

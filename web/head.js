@@ -34,8 +34,9 @@ export class Head {
     this.gauge.setAttribute('aria-label', text);
     this.gauge.title = text;
     this.gauge.dataset.level = share > 0.85 ? 'high' : share > 0.6 ? 'middle' : 'low';
-    this.cost.textContent = money(info?.totals?.cost_usd);
-    this.cost.setAttribute('aria-label', `Cost: ${money(info?.totals?.cost_usd)}`);
+    const cost = money(info?.totals?.cost_usd, info?.totals?.unpriced);
+    this.cost.textContent = cost;
+    this.cost.setAttribute('aria-label', cost === '?' ? 'Cost: not known' : `Cost: ${cost}`);
   }
 
   modes(button) {

@@ -78,7 +78,7 @@ const DRAW = {
       h('div.row.tools', redo ? h('button', { onclick: () => restore(it, panel, 'redo') }, icon('redo'), 'Redo') : null),
       points.length > 1 ? disclosure([icon('right'), h('span.title', 'The whole session')], () => turnChanges(it, panel, { number: 0 }), { kind: 'turn' }) : null,
       points.reverse().map((point, index) => disclosure(
-        [icon('right'), h('span.title', { dir: 'auto' }, clean(point.prompt) || 'A command of yours'), point.undone ? h('span.tag', 'undone') : null, h('span.time', `${point.files} ${point.files === 1 ? 'file' : 'files'} · ${when(point.time)}`)],
+        [icon('right'), h('span.title', { dir: 'auto' }, clean(point.prompt) || 'Your own command'), point.undone ? h('span.tag', 'undone') : null, h('span.time', `${point.files} ${point.files === 1 ? 'file' : 'files'} · ${when(point.time)}`)],
         () => turnChanges(it, panel, point), { open: chosen ? chosen.number === point.number : index === 0, kind: 'turn' })),
     ];
   },
@@ -149,7 +149,7 @@ function gauge(it) {
   const used = it.info?.totals?.context_tokens ?? 0;
   const window = it.overview.window ?? 0;
   const share = window ? Math.round((used / window) * 100) : null;
-  return h('div.gauge-head', h('strong', `${tokens(used)} tokens`), window ? ` of ${tokens(window)} (${share} %)` : '', h('span.muted', ` · ${money(it.info?.totals?.cost_usd)} so far`));
+  return h('div.gauge-head', h('strong', `${tokens(used)} tokens`), window ? ` of ${tokens(window)} (${share} %)` : '', h('span.muted', ` · ${money(it.info?.totals?.cost_usd, it.info?.totals?.unpriced)} so far`));
 }
 
 // The spans of the next request: the lines of `/context show` as a table.
@@ -173,8 +173,8 @@ function figures(title, names, rows) {
 
 function costs(spent, title) {
   const most = Math.max(...spent.map((row) => row.cost_usd), 1e-9);
-  return figures(title, ['Calls', 'In', 'Cached', 'Out', 'Cost'], spent.map(({ of, calls, usage, cost_usd: cost }) => {
+  return figures(title, ['Calls', 'In', 'Cached', 'Out', 'Cost'], spent.map(({ of, calls, usage, cost_usd: cost, unpriced }) => {
     const row = store.sessions.get(of);
-    return [row ? titleOf(row) : of, cost / most, calls, tokens(usage.input + usage.cache_read + usage.cache_write), tokens(usage.cache_read), tokens(usage.output), money(cost)];
+    return [row ? titleOf(row) : of, cost / most, calls, tokens(usage.input + usage.cache_read + usage.cache_write), tokens(usage.cache_read), tokens(usage.output), money(cost, unpriced > 0)];
   }));
 }

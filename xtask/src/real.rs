@@ -18,8 +18,10 @@ use crate::suite::sdk;
 
 const REQUIREMENTS: &str = "tests/real/requirements.txt";
 const SERVER: &str = "tests/real/server.py";
-/// Context window of the server, in tokens. Small, so that it can be filled.
-const WINDOW: usize = 2048;
+/// Context window of the server, in tokens: the system prompt and the tools take half of it, so that the rest is soon full.
+const WINDOW: usize = 4096;
+/// Time for a short answer after a canceled one, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Exit codes of `windlass exec` (`docs/exec.md`).
 const PROVIDER_FAILED: i32 = 8;
 const INTERRUPTED: i32 = 130;
@@ -134,7 +136,7 @@ struct Real {
 }
 
 impl Real {
-    /// Prepares a run with a short system prompt and without tools: a small model is slow to read them.
+    /// Prepares a run with a short system prompt.
     fn exec(&self, max_output: usize, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         command
@@ -148,7 +150,7 @@ impl Real {
                 "--system-prompt",
                 "Answer briefly.",
             ])
-            .args(["--allowed-tools", "", "-o", "stream-json"])
+            .args(["-v", "-o", "stream-json"])
             .args([
                 "-c",
                 &format!("providers.\"llama.cpp\".base_url=\"{}/v1\"", self.url),
@@ -156,6 +158,7 @@ impl Real {
             .args(["-c", &format!("models.default.context_window={WINDOW}")])
             .args(["-c", &format!("agent.max_output_tokens={max_output}")])
             .args(["-c", "agent.max_incomplete_prompts=0"])
+            .args(["-c", "memory.enabled=false"])
             .args(arguments)
             .stdin(Stdio::null());
         command
@@ -166,12 +169,7 @@ impl Real {
         let events = events(&output)?;
         let pieces = events.iter().filter(|event| event["type"] == "delta").count();
         ensure!(pieces >= 3, "{pieces} pieces of text\n{}", shown(&output));
-        let result = result(&events, &output)?;
-        ensure!(
-            result["ok"] == true && output.status.code() == Some(0),
-            "{}",
-            shown(&output)
-        );
+        let result = answered(&events, &output)?;
         for kind in ["input", "output"] {
             let tokens = result["usage"][kind].as_u64().unwrap_or_default();
             ensure!(tokens > 0, "no {kind} tokens\n{}", shown(&output));
@@ -200,12 +198,9 @@ impl Real {
         );
         // The server has one slot: it answers only if it noticed that nobody listens any more.
         let began = std::time::Instant::now();
-        let output = self.exec(10, &["--timeout", "120", "Say hello."]).output()?;
-        ensure!(output.status.success(), "{}", shown(&output));
-        ensure!(
-            began.elapsed() < Duration::from_secs(120),
-            "the server was still busy"
-        );
+        let output = self.exec(10, &["Say hello."]).output()?;
+        answered(&events(&output)?, &output)?;
+        ensure!(began.elapsed() < PATIENCE, "the server was still busy");
         Ok(())
     }
 
@@ -238,8 +233,8 @@ impl Real {
                 arguments.insert(0, "--continue");
             }
             let output = self.exec(30, &arguments).output()?;
-            ensure!(output.status.success(), "turn {turn}: {}", shown(&output));
             let events = events(&output)?;
+            answered(&events, &output).with_context(|| format!("turn {turn}"))?;
             was_compacted |= events.iter().any(|event| event["type"] == "compaction");
         }
         ensure!(was_compacted, "eight long turns fit into {WINDOW} tokens");
@@ -269,6 +264,15 @@ fn events(output: &Output) -> Result<Vec<Value>> {
 fn result<'a>(events: &'a [Value], output: &Output) -> Result<&'a Value> {
     let last = events.last().filter(|event| event["type"] == "result");
     last.with_context(|| shown(output))
+}
+
+/// Returns the result of a run that got an answer. So small a model rarely ends one by itself, so an answer that was cut
+/// at the output limit is one, too.
+fn answered<'a>(events: &'a [Value], output: &Output) -> Result<&'a Value> {
+    let result = result(events, output)?;
+    let is_cut = result["error"]["kind"] == "max_tokens";
+    ensure!(result["ok"] == true || is_cut, "{}", shown(output));
+    Ok(result)
 }
 
 fn shown(output: &Output) -> String {

@@ -159,6 +159,15 @@ pub enum NoteKind {
     Bad,
 }
 
+/// Returns why a check has no exit code: the last line of its output, such as a note about its time.
+fn ending(excerpt: &str) -> String {
+    let last = excerpt.lines().rev().map(str::trim).find(|line| !line.is_empty());
+    last.map_or(String::new(), |line| {
+        let line: String = line.trim_matches(['[', ']']).chars().take(120).collect();
+        format!(" ({line})")
+    })
+}
+
 /// Describes an event of work towards a goal for people; `None` if there is nothing to say. Only a new plan has more
 /// than one line. The text
 /// may contain untrusted text.
@@ -172,7 +181,10 @@ pub fn goal_note(event: &GoalEvent) -> Option<(NoteKind, String)> {
                 NoteKind::Bad,
                 format!("Check failed: {} (exit code {code})", check.criterion),
             ),
-            (false, None) => (NoteKind::Bad, format!("Check failed: {}", check.criterion)),
+            (false, None) => (
+                NoteKind::Bad,
+                format!("Check failed: {}{}", check.criterion, ending(&check.excerpt)),
+            ),
         }),
         GoalEvent::GoalVerdict { achieved, reason, .. } => Some(match achieved {
             true => (NoteKind::Good, format!("Supervisor: reached. {reason}")),

@@ -65,7 +65,7 @@ pub use windlass_core::event::{
 pub use windlass_core::id::{CallId, MessageId, SessionId};
 pub use windlass_core::log::{AgentRow, Entry, Label, SessionInfo, SessionKey, SessionStatus, UserName};
 pub use windlass_core::message::{Binary, FinishReason, Message, Part, Role};
-pub use windlass_core::model::{Usage, dollars};
+pub use windlass_core::model::{Usage, dollars, dollars_or_more};
 pub use windlass_core::permission::Answer;
 pub use windlass_core::provider::ProviderErrorKind;
 pub use windlass_core::tool::Category;

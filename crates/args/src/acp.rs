@@ -9,8 +9,9 @@ pub(super) const ACP_HELP: &str = "\
 Your editor starts this command; there is nothing to type here. In Zed's settings:
   \"agent_servers\": { \"Windlass\": { \"type\": \"custom\", \"command\": \"windlass\", \"args\": [\"acp\"] } }
 
-docs/editors.md has the setup of other editors. Standard output carries only the protocol; problems are reported on
-standard error. Set a model up first, with `windlass connect` or a key in the environment, or try it without one:
+docs/editors.md has the setup of other editors. Standard output carries only the protocol;
+problems are reported on standard error. Set a model up first, with `windlass connect` or a key in
+the environment, or try it without one:
   windlass acp --provider sim";
 
 #[derive(Debug, Args)]

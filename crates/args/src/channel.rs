@@ -9,8 +9,9 @@ use super::SettingsOptions;
 
 /// Text at the end of `windlass channel webhook --help`.
 const WEBHOOK_HELP: &str = "\
-Both directions are signed with the secret in WINDLASS_WEBHOOK_SECRET, as the Standard Webhooks specification defines it.
-A bridge posts messages to /messages, each with the key of its conversation, and gets answers and questions at --to:
+Both directions are signed with the secret in WINDLASS_WEBHOOK_SECRET, as the Standard Webhooks
+specification defines it. A bridge posts messages to /messages, each with the key of its
+conversation, and gets answers and questions at --to:
   {\"key\": \"agent:main:telegram:group:family\", \"sender\": \"ann\", \"text\": \"what changed today?\"}
 
 docs/channels.md has a complete bridge.";

@@ -6,8 +6,9 @@ use super::SettingsOptions;
 
 /// Text at the end of `windlass code --help`.
 pub const CODE_HELP: &str = "\
-The index has every file of the folder that is neither ignored nor denied, its definitions, and its words with
-identifiers split. It is stored in the state folder and updated with what has changed since.
+The index has every file of the folder that is neither ignored nor denied, its definitions, and
+its words with identifiers split. It is stored in the state folder and updated with what has
+changed since.
 
 Examples:
   windlass code search where are retries delayed

@@ -9,7 +9,7 @@ use super::SettingsOptions;
 /// Text at the end of `windlass cron --help`.
 pub(crate) const CRON_HELP: &str = "\
 Jobs are in `cron.toml`, beside your settings file; `add` writes them there. They run while any
-Windlass of yours is running: a session, `windlass cron daemon`, or `windlass cron run-due` from
+Windlass is running: a session, `windlass cron daemon`, or `windlass cron run-due` from
 a crontab. Each slot runs at most once, however many of these there are.
 
 Examples:
@@ -184,6 +184,9 @@ pub struct CronPolicyOptions {
     /// Disable the job after this many failed runs in a row; 0 for never [default: 5]
     #[arg(long, value_name = "N")]
     pub disable_after: Option<u32>,
+    /// Keep the sessions of this many runs; 0 for all [default: 100]
+    #[arg(long, value_name = "N")]
+    pub keep_sessions: Option<u32>,
     /// Add the job, but do not run it yet
     #[arg(long)]
     pub disabled: bool,

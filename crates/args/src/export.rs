@@ -8,11 +8,13 @@ use super::SettingsOptions;
 
 /// Text at the end of `windlass export otel --help`.
 const OTEL_HELP: &str = "\
-Spans are derived from the session's log, so the trace is the same as the one that was sent live, if one was:
+Spans are derived from the session's log, so the trace is the same as the one that was sent live,
+if one was:
   windlass export otel 0198c1 --endpoint http://localhost:4318
   windlass export otel 0198c1 --out trace.json
 
-To send the spans of every turn, set OTEL_EXPORTER_OTLP_ENDPOINT, or telemetry.endpoint in your settings.";
+To send the spans of every turn, set OTEL_EXPORTER_OTLP_ENDPOINT, or telemetry.endpoint in your
+settings.";
 
 #[derive(Debug, Subcommand)]
 pub enum ExportCommand {

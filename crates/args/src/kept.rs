@@ -32,7 +32,7 @@ Exit codes:
   1    `check` found damage, or the target file already exists
   2    wrong usage, or a command that only works on a file
   4    a session to be copied is in use
-  10   the database cannot be used: it is damaged, written by a newer version, or not a Windlass database
+  10   the database cannot be used: damaged, from a newer version, or of another program
 
 These commands never overwrite a file.";
 
@@ -333,9 +333,9 @@ impl BackOptions {
 
 /// Text at the end of `windlass replay --help`.
 pub(crate) const REPLAY_SESSION_HELP: &str = "\
-Runs the loop again with recorded replies in place of the model. Tools do not run; their results come from the log.
-Every request must match the recorded one byte for byte, and the conversation must come out the same. Nothing leaves
-this machine, and nothing is changed.
+Runs the loop again with recorded replies in place of the model. Tools do not run; their results
+come from the log. Every request must match the recorded one byte for byte, and the conversation
+must come out the same. Nothing leaves this machine, and nothing is changed.
 
 Requests are numbered from 1, in the order in which `windlass sessions show` counts model calls.
 
@@ -404,8 +404,9 @@ impl ContextCommand {
 
 /// Text at the end of `windlass agents --help`.
 pub(crate) const AGENTS_HELP: &str = "\
-Agents are sessions that a model starts for a task with the tool `agent`. Each line shows the number and the name of an
-agent, its state, its turns, tokens and cost, and its task. In a session, /agents steers, stops, resumes and merges them.
+Agents are sessions that a model starts for a task with the tool `agent`. Each line shows the
+number and the name of an agent, its state, its turns, tokens and cost, and its task. In a session,
+/agents steers, stops, resumes and merges them.
 
 Examples:
   windlass agents                     the last trees of agents

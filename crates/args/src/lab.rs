@@ -6,28 +6,30 @@ use clap::{Args, Subcommand, ValueEnum};
 
 /// Text at the end of `windlass lab context --help`.
 pub(crate) const LAB_CONTEXT_HELP: &str = "\
-Requests are built exactly as the loop builds them, but measured instead of sent: no model is called, and nothing leaves
-this machine. Where a strategy calls a model, simple rules answer instead. `docs/context.md` explains what is simulated.
+Requests are built exactly as the loop builds them, but measured instead of sent: no model is
+called, and nothing leaves this machine. Where a strategy calls a model, simple rules answer
+instead. `docs/context.md` explains what is simulated.
 
 Columns:
   input tokens  over all requests, including those of the strategy itself
   saved         compared with `none`
-  cost          at the model's prices, with the cache discount for the prefix shared with the previous request
+  cost          at the model's prices, with the discount for the cached prefix
   reuse         share of a request that is an unchanged prefix of the previous one, in bytes
-  said          user statements and open work: the share that was in the request when the reply depended on it
+  said          user statements and open work: the share in the request that needed it
   in sight      the same for facts from tool outputs
-  found         plus facts an agent finds by opening references without knowing which one is right; the calls this
-                takes are counted
+  found         plus facts an agent finds by opening references without knowing which one is
+                right; the calls this takes are counted
   readable      plus facts behind any reference in the request: the guaranteed share
   requests      model calls, including those of the strategy itself
   compactions   number of times the history was compacted
 
-SESSION is an id, a unique start of an id, or a name. Recorded sessions contain no planted facts; instead, the names and
-numbers count that the model used in a call long after they were last mentioned.
+SESSION is an id, a unique start of an id, or a name. Recorded sessions contain no planted facts;
+instead, the names and numbers count that the model used in a call long after they were last
+mentioned.
 
 Examples:
   windlass lab context --synthetic                     generated sessions, the same on every machine
-  windlass lab context 0197a1b2 --window 32000         one of your sessions, as if the window were smaller
+  windlass lab context 0197a1b2 --window 32000         your session in a smaller window
   windlass lab context --synthetic --svg context.svg   with a chart
 
 Exit codes:
@@ -48,9 +50,10 @@ pub enum LabCommand {
 
 /// Text at the end of `windlass lab memory --help`.
 pub(crate) const LAB_MEMORY_HELP: &str = "\
-The sessions are taken in the order in which they took place. Memory starts empty and keeps each session for those after
-it; your own memory is neither read nor changed, and no model is called. A fact is a name or number in a reply that
-nothing before it in the session contains, and that was said in an earlier session.
+The sessions are taken in the order in which they took place. Memory starts empty and keeps each
+session for those after it; your own memory is neither read nor changed, and no model is called. A
+fact is a name or number in a reply that nothing before it in the session contains, and that was
+said in an earlier session.
 
 SESSION is an id, a unique start of an id, or a name.
 

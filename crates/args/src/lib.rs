@@ -343,9 +343,10 @@ pub enum Command {
 
 /// Text at the end of `windlass verify --help`.
 const VERIFY_HELP: &str = "\
-An agent that finishes with `done` may claim things, each with a command that shows it. This runs those commands again,
-in the sandbox and in the session's folder, and compares their exit codes. Claims in the reports of agents below the
-session are included; those of an agent with its own copy of the files are verified in that copy until it is merged.
+An agent that finishes with `done` may claim things, each with a command that shows it. This runs
+those commands again, in the sandbox and in the session's folder, and compares their exit codes.
+Claims in the reports of agents below the session are included; those of an agent with its own
+copy of the files are verified in that copy until it is merged.
 
 Exit codes:
   0    every claim is verified
@@ -676,7 +677,7 @@ pub enum ToolsCommand {
         /// Arguments of the tool, as JSON
         #[arg(default_value = "{}")]
         arguments: String,
-        /// Approve the call, even if it changes files that other programs run by themselves
+        /// Approve the call, even if it changes files that other programs run automatically
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
@@ -700,8 +701,9 @@ pub enum PermissionsCommand {
 
 /// Text at the end of `windlass permissions test --help`.
 const REPLAY_HELP: &str = "\
-A file has one call per line, as in {\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}; each call is printed with
-its decision. For past sessions, only calls whose decision would be different now are printed, followed by a count.
+A file has one call per line, as in {\"tool\": \"bash\", \"arguments\": {\"command\": \"ls\"}}; each call is
+printed with its decision. For past sessions, only calls whose decision would be different now are
+printed, followed by a count.
 
 Try a rule before you add it to your settings:
   windlass permissions test --all-sessions -c 'security.deny=[\"bash(git push*)\"]'

@@ -19,9 +19,10 @@ Over HTTP, for several clients; each needs a token:
   windlass mcp serve --http 127.0.0.1:4848
   windlass token create other-agent --scope write --scope approve
 
-Tools: start_session, continue_session, steer_session, cancel_session, wait_for_session, read_session, list_sessions.
-Permission requests are shown by the client as forms. A client without forms, or a token without the scope `approve`,
-cannot approve anything: then the answer is no. docs/mcp-serve.md describes the rest.";
+Tools: start_session, continue_session, steer_session, cancel_session, wait_for_session,
+read_session, list_sessions. Permission requests are shown by the client as forms. A client
+without forms, or a token without the scope `approve`, cannot approve anything: then the answer is
+no. docs/mcp-serve.md describes the rest.";
 
 #[derive(Debug, Subcommand)]
 pub enum McpCommand {

@@ -8,8 +8,8 @@ use super::SettingsOptions;
 
 /// Text at the end of `windlass mcp --help`.
 pub(crate) const MCP_HELP: &str = "\
-Servers are in `mcp.json`, beside your settings file; `add` writes them there. They can also be in your
-settings as [mcp_servers.NAME], and in the `.mcp.json` of a project that you trust.
+Servers are in `mcp.json`, beside your settings file; `add` writes them there. They can also be in
+your settings as [mcp_servers.NAME], and in the `.mcp.json` of a project that you trust.
 
 Examples:
   windlass mcp add memory -- npx -y @modelcontextprotocol/server-memory

@@ -6,14 +6,14 @@ use clap::Subcommand;
 
 /// Text at the end of `windlass memory --help`.
 pub const MEMORY_HELP: &str = "\
-Memory belongs to a folder and to you; one project never sees the memory of another. It stays on this machine.
-docs/memory.md describes what is kept, and how it is found.
+Memory belongs to a folder and to you; one project never sees the memory of another. It stays on
+this machine. docs/memory.md describes what is kept, and how it is found.
 
 Examples:
   windlass memory search \"what did we decide about retries\"
   windlass memory list                        notes, lessons and preferences
   windlass memory forget 1048578              remove one, and every copy of its text
-  windlass memory setup                       install the local model that finds texts by their meaning (23 MB)
+  windlass memory setup                       install the model for search by meaning (23 MB)
 
 Exit codes:
   0    success
@@ -33,7 +33,7 @@ pub enum MemoryCommand {
         #[arg(long, value_name = "URL")]
         index: Option<String>,
     },
-    /// List notes, lessons and preferences of this folder and of yours, newest first
+    /// List notes, lessons and preferences of this folder and your own, newest first
     List {
         /// Everything that is kept, also what was said in sessions
         #[arg(long)]
@@ -108,7 +108,7 @@ pub enum MemoryCommand {
         #[arg(long)]
         yes: bool,
     },
-    /// Print every memory of this folder and of yours, one JSON object per line
+    /// Print every memory of this folder and your own, one JSON object per line
     Export,
     /// Keep the memories of an export
     Import {

@@ -10,7 +10,7 @@ use super::{ModeOptions, SettingsOptions, UserChoice};
 
 /// Text at the end of `windlass serve --help`.
 pub(crate) const SERVE_HELP: &str = "\
-  windlass serve                          on this machine only; prints a link that signs your browser in
+  windlass serve                          this machine only; prints a link that signs you in
   windlass serve --listen 0.0.0.0:4747 --name box.lan      in your network, under this name
   windlass serve --listen 0.0.0.0:4747 --tls-cert box.pem --tls-key box.key     with HTTPS
   windlass serve --cluster --store postgres://…           with other servers; see `windlass cluster --help`
@@ -42,8 +42,8 @@ pub(crate) const ATTACH_HELP: &str = "\
   WINDLASS_TOKEN=wl_… windlass attach https://box.example --session \"fix the parser\"
 
 The session runs on the server, with its files and its sandbox; this terminal shows it. Others can
-use it at the same time, and leaving stops nothing. `windlass --resume` does the same by itself for
-a session that a server of yours on this machine has open.";
+use it at the same time, and leaving stops nothing. `windlass --resume` does the same for
+a session that your own server on this machine has open.";
 
 #[derive(Debug, Args)]
 pub struct AttachOptions {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::Subcommand;
 
 pub(super) const SKILLS_HELP: &str = "\
-Skills are folders with a SKILL.md file, in .windlass/skills, .agents/skills or .claude/skills of the project and of your
-home folder. A model loads one with the skill tool; you start one with /NAME in a session.
+Skills are folders with a SKILL.md file, in .windlass/skills, .agents/skills or .claude/skills of
+the project and of your home folder. A model loads one with the skill tool; you start one with
+/NAME in a session.
 
 Examples:
   windlass skills list
@@ -14,8 +15,8 @@ Examples:
   windlass skills check .agents/skills/release-notes";
 
 pub(super) const PLUGINS_HELP: &str = "\
-A plugin brings skills, commands, agent types, hooks and MCP servers. It is copied when it is added, and has no effect
-until you enable it.
+A plugin brings skills, commands, agent types, hooks and MCP servers. It is copied when it is
+added, and has no effect until you enable it.
 
 Examples:
   windlass plugins add ./my-plugin

@@ -50,7 +50,7 @@ fn of_server(url: &str, command: &DbCommand) -> Result<Exit, Problem> {
     let shown = windlass_store::shown(url).map_err(problem)?;
     let tool = match command {
         DbCommand::Backup { .. } => "`pg_dump` makes a backup of it",
-        DbCommand::Vacuum => "the server returns unused space by itself",
+        DbCommand::Vacuum => "the server reclaims unused space automatically",
         DbCommand::Check => "`pg_amcheck` checks it",
         DbCommand::Path | DbCommand::Copy { .. } => {
             say!("{shown}");
@@ -147,6 +147,10 @@ fn unusable(path: &Path, error: &LogError) -> Problem {
 pub(crate) fn advice(path: &Path, error: &LogError) -> Option<String> {
     let shown = path.display();
     Some(match error {
+        LogError::Damaged { .. } if std::fs::metadata(path).is_ok_and(|data| data.len() == 0) => format!(
+            "`windlass db backup` makes copies: if you have one, put it in place of {shown}. Without the file, the next \
+             session creates a new database."
+        ),
         LogError::Damaged { .. } => format!(
             "Nothing was changed. Copy {shown} and the files beside it first. `windlass db check` lists the damage. Most \
              sessions are probably still readable: use `windlass sessions export SESSION`, or `sqlite3 {shown} .recover` \

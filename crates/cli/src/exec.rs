@@ -172,7 +172,7 @@ pub(crate) async fn kept(
         watch: Watch::default(),
         extras: Extras::default(),
     };
-    let models = Models::new(&settings, None);
+    let models = Models::unsent(&settings).await;
     Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
 }
 

@@ -11,7 +11,9 @@ use windlass_core::clock::SystemClock;
 use windlass_core::log::{Entry, Exchange, Frame, Store};
 use windlass_core::provider::Provider;
 use windlass_core::text::count;
-use windlass_replay::{Replay, ReplayProviders, ReplayRecording, ReplayVerdict, TurnAgain};
+use windlass_replay::{
+    RecordedChoices, Replay, ReplayProviders, ReplayRecording, ReplayVerdict, TurnAgain,
+};
 use windlass_service::{Options, Service};
 use windlass_sim::{Brain, Recorded, SimHandle};
 use windlass_tools::{BackgroundJobs, TodoList};
@@ -117,10 +119,9 @@ struct RecordedProviders<'a> {
 
 #[async_trait]
 impl ReplayProviders for RecordedProviders<'_> {
-    async fn provider(&self, name: &str, model: &str) -> Result<Arc<dyn Provider>, String> {
-        connect_recorded(self.settings, name, model, self.sim.url())
-            .await
-            .map_err(|problem| problem.to_string())
+    async fn provider(&self, order: RecordedChoices) -> Result<Arc<dyn Provider>, String> {
+        let connected = connect_recorded(self.settings, order.choices, order.next, self.sim.url()).await;
+        connected.map_err(|problem| problem.to_string())
     }
 
     async fn frame(&self, exchange: &Exchange) -> Result<Frame, String> {

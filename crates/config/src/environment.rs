@@ -88,7 +88,13 @@ pub fn settings(given: &Given, cwd: &Path) -> Result<Settings, Problem> {
         user_file: given.config.clone(),
         profile: profile(&folders, given.profile.as_deref())?,
     };
-    load(&sources).map_err(|error| Problem::new(ProblemKind::Config, error.to_string()))
+    load(&sources).map_err(|error| {
+        let kind = match error.is_usage() {
+            true => ProblemKind::Usage,
+            false => ProblemKind::Config,
+        };
+        Problem::new(kind, error.to_string())
+    })
 }
 
 /// Returns the file of a profile.

@@ -59,8 +59,9 @@ pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,
 };
 pub use self::slots::{
-    Claimed, Delivered, Deliveries, Delivery, DeliveryRecord, JobFacts, JobQuery, JobStanding, NewSlot,
-    RunningSlot, SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState, Slots,
+    Claimed, Delivered, Deliveries, Delivery, DeliveryRecord, JobFacts, JobQuery, JobStanding, MAX_SURPLUS,
+    NewSlot, RUN_GRACE_MS, RunningSlot, SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState,
+    Slots,
 };
 pub use self::spawn::AgentCounts;
 pub use self::stored::{event_kind, is_milestone, searchable};

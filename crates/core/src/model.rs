@@ -94,6 +94,16 @@ pub trait ModelRegistry: Send + Sync {
     fn lookup(&self, id: &str) -> Option<Model>;
 }
 
+/// Formats a cost in dollars of which a part may have no known price. A price that is not known is never shown as a
+/// number.
+pub fn dollars_or_more(cost: f64, is_unpriced: bool) -> String {
+    match (is_unpriced, cost == 0.0) {
+        (false, _) => dollars(cost),
+        (true, true) => "?".to_owned(),
+        (true, false) => format!("{}+", dollars(cost)),
+    }
+}
+
 /// Formats a cost in dollars, with more digits for small amounts.
 pub fn dollars(cost: f64) -> String {
     if cost == 0.0 {

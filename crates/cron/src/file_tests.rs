@@ -30,6 +30,7 @@ overlap = "queue"
 on_interrupted = "continue"
 jitter = "5m"
 disable_after = 3
+keep_sessions = 10
 deliver = ["notice", "file:reports/{slot}.md", "webhook:https://example.com/hook", "session:agent:main:main"]
 provider = "anthropic"
 model = "m"
@@ -59,6 +60,10 @@ fn a_job_has_these_keys() {
     assert_eq!(review.policy.missed.to_string(), "once within 2h");
     assert_eq!(review.policy.overlap, Overlap::Queue);
     assert!(review.policy.continues_interrupted);
+    assert_eq!(
+        (review.policy.keep_sessions, backup.policy.keep_sessions),
+        (10, 100)
+    );
     assert_eq!(
         review.deliver[1],
         DeliveryTarget::File("reports/{slot}.md".to_owned())

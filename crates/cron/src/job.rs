@@ -13,6 +13,8 @@ pub const MAX_ITERATIONS: u32 = 20;
 pub const TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Number of failed runs after which a job is disabled, unless the job says otherwise.
 pub const DISABLE_AFTER: u32 = 5;
+/// Number of runs whose sessions are kept, unless the job says otherwise.
+pub(crate) const KEEP_SESSIONS: u32 = 100;
 
 /// A scheduled job.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,6 +89,8 @@ pub struct JobPolicy {
     pub jitter: Duration,
     /// Number of failed runs in a row after which the job is disabled; 0 for never.
     pub disable_after: u32,
+    /// Number of runs whose sessions are kept; 0 for all.
+    pub keep_sessions: u32,
 }
 
 /// Policy for a slot at which no process was there.

@@ -243,7 +243,13 @@ fn pattern(text: &str) -> Result<Form, ScheduleError> {
     let pattern = readable::pattern(text).map_err(|why| invalid(text, why))?;
     let cron: Cron = pattern.parse().map_err(|error: croner::errors::CronError| {
         let why = error.to_string();
-        invalid(text, why.trim_end_matches('.'))
+        let why = why.trim_end_matches('.');
+        let why = why.strip_prefix("Component error: ").unwrap_or(why);
+        let why = match why {
+            "Number out of bounds" => "a number is too large or too small for its field",
+            why => why,
+        };
+        invalid(text, why)
     })?;
     // The hours are the third of six or seven fields, and the second of five.
     let fields: Vec<&str> = cron_fields(&pattern);

@@ -45,6 +45,12 @@ pub trait JobRunner: Send + Sync {
 
     /// Runs a prompt in a session that exists, with nobody to ask. Must return soon after `cancel`.
     async fn prompt(&self, run: PromptRun<'_>, cancel: &CancellationToken) -> RunEnd;
+
+    /// Deletes the session of an old run, with the files that belong to it. One that is open stays.
+    ///
+    /// # Errors
+    /// Fails with the reason.
+    async fn forget(&self, session: &SessionId) -> Result<(), String>;
 }
 
 /// End of a command.
@@ -261,6 +267,10 @@ impl Scheduler {
     async fn step(&mut self, job: &CronJob) -> Result<Timestamp, LogError> {
         let now = self.ports.clock.now();
         let facts = self.facts(job, now).await?;
+        for session in &facts.surplus {
+            // One that is open now is deleted at a later look.
+            let _ = self.ports.runner.forget(session).await;
+        }
         let plan = plan(job, &facts, now);
         for step in plan.steps {
             match step {
@@ -430,6 +440,7 @@ pub fn query(job: &CronJob, changed_at: Option<Timestamp>, now: Timestamp) -> Jo
         definition: job.definition(),
         changed_at: changed_at.map_or(now, |changed| changed.min(now)),
         day: job.schedule.day(now),
+        keep_sessions: Some(job.policy.keep_sessions).filter(|keep| *keep > 0),
     }
 }
 

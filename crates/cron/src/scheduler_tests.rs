@@ -39,6 +39,7 @@ struct Actor {
     failing: Mutex<u32>,
     fails: bool,
     hangs: bool,
+    forgotten: Mutex<Vec<SessionId>>,
 }
 
 #[async_trait]
@@ -66,6 +67,11 @@ impl JobRunner for Actor {
             detail: String::new(),
             output: "answer".to_owned(),
         }
+    }
+
+    async fn forget(&self, session: &SessionId) -> Result<(), String> {
+        self.forgotten.lock().unwrap().push(session.clone());
+        Ok(())
     }
 }
 
@@ -211,6 +217,49 @@ async fn a_continuing_job_has_one_session() {
     let slots = scene.slots().await;
     assert_eq!(slots.len(), 2);
     assert!(slots[0].session.is_some() && slots[0].session == slots[1].session);
+}
+
+/// CRON-2: sessions of runs before the last `keep_sessions` are deleted, except one that somebody worked in afterwards.
+#[tokio::test]
+async fn old_sessions_are_deleted() {
+    let scene = Scene::new(&format!("{EACH_MINUTE}keep_sessions = 2"), Actor::default());
+    scene.run_due().await;
+    for round in 1..=4 {
+        scene.wait(MINUTE);
+        scene.run_due().await;
+        if round == 2 {
+            let session = scene.slots().await[0].session.clone().unwrap();
+            scene.wait(2 * MINUTE);
+            let opened = scene
+                .store
+                .open(&session, &windlass_store::owner())
+                .await
+                .unwrap();
+            let batch = windlass_core::log::Batch {
+                first_seq: opened.info.last_seq + 1,
+                events: vec![Event::Warning {
+                    message: "the user was here".to_owned(),
+                }],
+                time: scene.clock.now(),
+                ..windlass_core::log::Batch::default()
+            };
+            scene.store.append(&opened.lease, batch).await.unwrap();
+            scene.store.release(&opened.lease).await.unwrap();
+        }
+    }
+    scene.run_due().await;
+    let sessions: Vec<_> = scene
+        .slots()
+        .await
+        .into_iter()
+        .filter_map(|slot| slot.session)
+        .collect();
+    let oldest = sessions.last().unwrap();
+    let forgotten = scene.actor.forgotten.lock().unwrap();
+    assert!(
+        !forgotten.is_empty() && forgotten.iter().all(|id| id == oldest),
+        "{forgotten:?}"
+    );
 }
 
 /// CRON-3: editing a job keeps its slots, and does not make an earlier time due.

@@ -14,7 +14,8 @@ use windlass_core::provider::Provider;
 use windlass_providers::preset::{Preset, preset, presets};
 use windlass_providers::registry::{self, ModelOverride};
 use windlass_providers::{
-    HttpProvider, ProviderConfig, Quirks, RetryPolicy, Transport, TransportLimits, Wire,
+    HttpProvider, NextRecorded, ProviderConfig, Quirks, RecordedOrder, RetryPolicy, Transport,
+    TransportLimits, Wire,
 };
 use windlass_sim::{Brain, Sim, SimConfig, SimHandle};
 
@@ -108,34 +109,72 @@ pub async fn connect_sim(settings: &Settings, sim: SimHandle, wire: Wire) -> Res
     connect_to(settings, &NOTHING, choice, base_url, Some(sim), None).await
 }
 
-/// Creates a provider like that of a recorded session, for another server: the same requests, without a key.
+/// Creates a provider whose requests are shown and never sent, so that it needs no key.
+pub(crate) async fn connect_unsent(settings: &Settings) -> Result<Connection, Problem> {
+    let mut settings = settings.clone();
+    let name = choose(&settings, &Process)?.name.to_owned();
+    if let Some(entry) = settings.providers.get_mut(&name) {
+        entry.key_command = None;
+    }
+    let choice = choose(&settings, &Process)?;
+    let base_url = choice.base_url.clone();
+    let key = |_: &str| Some("unsent".to_owned());
+    connect_to(&settings, &key, choice, base_url, None, None).await
+}
+
+/// Creates a provider like those of a recorded session, for another server: the same requests, without a key. Each goes
+/// to the provider and model that `next` names.
 pub async fn connect_recorded(
     settings: &Settings,
-    name: &str,
-    model: &str,
+    choices: Vec<(String, String)>,
+    next: NextRecorded,
     base_url: String,
 ) -> Result<Arc<dyn Provider>, Problem> {
     let mut settings = settings.clone();
     settings.retry.max_delay = std::time::Duration::ZERO;
-    if let Some(entry) = settings.providers.get_mut(name) {
-        entry.key_command = None;
+    let mut made: Vec<Arc<dyn Provider>> = Vec::new();
+    for (name, model) in choices {
+        if let Some(entry) = settings.providers.get_mut(&name) {
+            entry.key_command = None;
+        }
+        match connect_as_recorded(&settings, &name, model, &base_url).await {
+            Ok(connection) => made.push(connection.provider),
+            Err(problem) if made.is_empty() => return Err(problem),
+            // The settings no longer have it. If this turn needs it, its request differs.
+            Err(_) => {}
+        }
     }
+    if made.is_empty() {
+        return Err(Problem::new(
+            ProblemKind::Failed,
+            "the turn has no recorded request",
+        ));
+    }
+    let first = made.remove(0);
+    Ok(Arc::new(RecordedOrder::new(first, made, next)))
+}
+
+async fn connect_as_recorded(
+    settings: &Settings,
+    name: &str,
+    model: String,
+    base_url: &str,
+) -> Result<Connection, Problem> {
     let env: Env<'_> = &environment::var;
     let choice = || -> Result<Choice<'_>, Problem> {
         Ok(Choice {
-            model: model.to_owned(),
-            ..Choice::of(name, &settings, env)?
+            model: model.clone(),
+            ..Choice::of(name, settings, env)?
         })
     };
     // The name of the variable that holds the key can matter; without one, a placeholder is needed.
-    let made = match connect_to(&settings, env, choice()?, base_url.clone(), None, None).await {
+    match connect_to(settings, env, choice()?, base_url.to_owned(), None, None).await {
         Err(problem) if problem.kind == ProblemKind::Provider => {
             let key = |_: &str| Some("recorded".to_owned());
-            connect_to(&settings, &key, choice()?, base_url, None, None).await?
+            connect_to(settings, &key, choice()?, base_url.to_owned(), None, None).await
         }
-        other => other?,
-    };
-    Ok(made.provider)
+        other => other,
+    }
 }
 
 /// Starts the simulated model on a free port.

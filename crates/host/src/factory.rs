@@ -10,7 +10,7 @@ use windlass_checkpoint::Tracker;
 use windlass_codeindex::CodeIndexes;
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
-use windlass_core::log::{AgentRow, Store, UserName};
+use windlass_core::log::{AgentRow, LogError, Store, UserName};
 use windlass_core::permission::{Mode, Policy, Rule, Rules};
 use windlass_core::provider::Prefixes;
 use windlass_core::tool::ExecutionContext;
@@ -194,6 +194,20 @@ fn outputs(folders: &Folders, spec: &SessionSpec) -> OutputStore {
         Some(store) => outputs.in_blobs(Arc::clone(store) as _, session.clone()),
         None => outputs,
     }
+}
+
+/// Deletes a session and the stored outputs of its tools, which are of no use without it.
+///
+/// # Errors
+/// Fails if the session is open, or cannot be deleted.
+pub async fn delete_session(
+    store: &dyn Store,
+    folders: &Folders,
+    session: &SessionId,
+) -> Result<(), LogError> {
+    store.delete(session).await?;
+    let _ = std::fs::remove_dir_all(outputs_folder(folders, session));
+    Ok(())
 }
 
 /// Returns the folder of a session's outputs that are not in its store; it need not exist.

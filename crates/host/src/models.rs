@@ -15,7 +15,9 @@ use windlass_service::{ChooseError, Chosen, EffortSwitch, ModelChoice, ModelSwit
 
 use crate::backoff::{Backoff, Watched};
 use crate::connect::Process;
-use crate::connect::{Choice, Connection, Surroundings, choose, connect, offers, price_of, window_of};
+use crate::connect::{
+    Choice, Connection, Surroundings, choose, connect, connect_unsent, offers, price_of, window_of,
+};
 use crate::fallback::Fallback;
 use crate::model_preference::{ModelPreference, Named};
 use windlass_config::settings::Settings;
@@ -72,6 +74,18 @@ impl Models {
             recorder: None,
             budget: None,
             clock: windlass_config::environment::clock(),
+        }
+    }
+
+    /// Returns the models of a command that shows requests and sends none. A provider without a key will do.
+    pub async fn unsent(settings: &Arc<Settings>) -> Self {
+        let models = Self::new(settings, None);
+        match models.connect().await {
+            Err(problem) if problem.kind == ProblemKind::Provider => match connect_unsent(settings).await {
+                Ok(connection) => Self::with(settings, connection),
+                Err(_) => models,
+            },
+            _ => models,
         }
     }
 

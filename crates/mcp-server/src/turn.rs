@@ -273,7 +273,8 @@ impl State {
             Self::Ended(Event::Canceled { message }) => ("canceled", message, true),
             Self::Ended(_) | Self::Idle => ("idle", "No turn runs.".to_owned(), false),
             Self::Running => {
-                let text = format!("The turn goes on; call wait_for_session with session_id {session}.");
+                let text =
+                    format!("The turn is still running; call wait_for_session with session_id {session}.");
                 ("running", text, false)
             }
             Self::Steered => ("running", "The running turn will read it next.".to_owned(), false),

@@ -41,7 +41,7 @@ pub enum EmbedPurpose {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EmbedError {
     /// The file of the model cannot be used.
-    #[error("{0}; `windlass memory setup` writes it anew")]
+    #[error("{0}; `windlass memory setup` writes a new one")]
     Model(String),
     /// The server does not answer, or not as expected.
     #[error("the embedding server: {0}")]

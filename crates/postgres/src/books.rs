@@ -89,7 +89,7 @@ async fn grouped(
         "WITH RECURSIVE below (id) AS (SELECT $1::text COLLATE \"C\" UNION SELECT session.id FROM session JOIN below \
          ON session.parent = below.id) \
          SELECT {of}, count(*), sum(input)::bigint, sum(output)::bigint, sum(cache_read)::bigint, sum(cache_write)::bigint, \
-         coalesce(sum(cost_usd), 0) FROM booking WHERE {condition} \
+         coalesce(sum(cost_usd), 0), count(*) FILTER (WHERE cost_usd IS NULL) FROM booking WHERE {condition} \
          GROUP BY 1 ORDER BY {order}"
     );
     let found = rows(client, &sql, values).await?;
@@ -104,6 +104,7 @@ async fn grouped(
             ..Usage::default()
         },
         cost_usd: row.get(6),
+        unpriced: number(row, 7),
     };
     Ok(found.iter().map(spent).collect())
 }

@@ -12,7 +12,9 @@ use super::{Liveness, lease, memory};
 /// Columns of a session. What sessions below it used is part of its totals.
 const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, \
     session.prompt_tokens + below.prompt_tokens, session.completion_tokens + below.completion_tokens, context_tokens, \
-    session.cost_usd + below.cost_usd, summary, last_seq, created_at, updated_at, user_name";
+    session.cost_usd + below.cost_usd, summary, last_seq, created_at, updated_at, user_name, \
+    CASE WHEN session.cost_usd = 0 THEN \
+      EXISTS (SELECT 1 FROM booking WHERE booking.session = session.id AND booking.cost_usd IS NULL) ELSE false END";
 
 const TABLES: &str = "session CROSS JOIN LATERAL descendants(session.id) AS below";
 
@@ -75,6 +77,7 @@ fn info(row: &Row) -> SessionInfo {
             completion_tokens: number(row, 11),
             context_tokens: number(row, 12),
             cost_usd: row.get(13),
+            unpriced: row.get(19),
         },
         summary: row.get::<_, Option<String>>(14).map(MessageId::from),
         last_seq: number(row, 15),

@@ -8,8 +8,8 @@ use tokio_postgres::Row;
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    Claimed, JobFacts, JobQuery, JobStanding, LogError, NewSlot, RunningSlot, SlotCause, SlotEnd, SlotKey,
-    SlotRecord, SlotSession, SlotState, Slots,
+    Claimed, JobFacts, JobQuery, JobStanding, LogError, MAX_SURPLUS, NewSlot, RUN_GRACE_MS, RunningSlot,
+    SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState, Slots,
 };
 
 use super::failure::{Fault, damaged};
@@ -142,6 +142,7 @@ async fn known_facts(
         last_ended: last_ended.map(Timestamp),
         running: running(client, &query.job, (lives, now)).await?,
         spent_usd: spent(client, query).await?,
+        surplus: surplus(client, query).await?,
     }))
 }
 
@@ -163,6 +164,30 @@ async fn running(
         }
     };
     Ok(found.iter().map(slot).collect())
+}
+
+/// Returns sessions of runs before those whose sessions are kept, unless somebody works in them.
+async fn surplus(client: &impl GenericClient, query: &JobQuery) -> Result<Vec<SessionId>, Fault> {
+    let Some(keep) = query.keep_sessions else {
+        return Ok(Vec::new());
+    };
+    let sql = "SELECT id FROM (\
+          SELECT session.id AS id, session.updated_at AS changed, max(cron_slot.ended_at) AS ended, \
+            max(cron_slot.slot) AS slot FROM cron_slot JOIN session ON session.id = cron_slot.session COLLATE \"C\" \
+          WHERE cron_slot.job = $1 AND cron_slot.ended_at IS NOT NULL AND session.key IS NULL \
+          GROUP BY session.id, session.updated_at ORDER BY slot DESC OFFSET $2) AS older \
+        WHERE changed <= ended + $3 ORDER BY slot LIMIT $4";
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [
+        &query.job,
+        &i64::from(keep),
+        &signed(RUN_GRACE_MS),
+        &limited(MAX_SURPLUS),
+    ];
+    let found = rows(client, sql, &values).await?;
+    Ok(found
+        .iter()
+        .map(|row| SessionId::from(row.get::<_, String>(0)))
+        .collect())
 }
 
 /// Returns the cost of a job's sessions since the start of the day, with those of their children.
@@ -308,10 +333,12 @@ async fn stand(client: &impl GenericClient, job: &str, standing: &JobStanding) -
     run(client, sql, &values).await.map(drop)
 }
 
-/// Removes the oldest slots of a job, with their deliveries.
+/// Removes the oldest slots of a job, with their deliveries. A slot with a session of its own stays as long as the
+/// session, which is found by it when it is deleted.
 async fn prune(client: &impl GenericClient, job: &str) -> Result<(), Fault> {
     let sql = "DELETE FROM cron_slot WHERE job = $1 AND state <> 'running' AND slot < (\
-        SELECT slot FROM cron_slot WHERE job = $1 ORDER BY slot DESC LIMIT 1 OFFSET $2)";
+        SELECT slot FROM cron_slot WHERE job = $1 ORDER BY slot DESC LIMIT 1 OFFSET $2) \
+        AND NOT EXISTS (SELECT 1 FROM session WHERE session.id = cron_slot.session COLLATE \"C\" AND session.key IS NULL)";
     run(client, sql, &[&job, &(KEPT - 1)]).await.map(drop)
 }
 

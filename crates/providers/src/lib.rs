@@ -53,6 +53,7 @@ pub mod fuzzing;
 pub mod key;
 pub mod preset;
 mod provider;
+mod recorded_order;
 pub mod registry;
 pub mod retry;
 pub mod sse;
@@ -62,6 +63,7 @@ mod webhook;
 pub mod wire;
 
 pub use self::provider::{ConfigError, HttpProvider, ProviderConfig};
+pub use self::recorded_order::{NextRecorded, RecordedOrder};
 pub use self::retry::RetryPolicy;
 pub use self::transport::{Transport, TransportLimits, install_tls};
 pub use self::webhook::{

@@ -25,7 +25,7 @@ use windlass_core::text::difference;
 use windlass_core::turn::{Limits, TurnInput};
 
 use self::past::{Past, nobody};
-pub use self::reel::{Difference, ReplayRecording};
+pub use self::reel::{Difference, RecordedChoices, ReplayRecording};
 
 /// Input of a replay.
 pub struct Replay {
@@ -48,11 +48,11 @@ pub struct Replay {
 /// Creates the providers of a replay: like those of the session, but answering from the recording.
 #[async_trait]
 pub trait ReplayProviders: Send + Sync {
-    /// Returns the provider with this configured name and model.
+    /// Returns one provider for several configured names and models: each request goes to the one that `next` names.
     ///
     /// # Errors
     /// The error gives the reason there is none.
-    async fn provider(&self, name: &str, model: &str) -> Result<Arc<dyn Provider>, String>;
+    async fn provider(&self, order: RecordedChoices) -> Result<Arc<dyn Provider>, String>;
 
     /// Returns the system prompt and tools of an exchange.
     ///
@@ -118,23 +118,21 @@ impl Replay {
             .map(|message| said(message))
             .unwrap_or_default();
         let ids: Vec<_> = turn.messages.iter().map(|message| &message.id).collect();
-        let first = self
-            .reel
-            .exchanges()
-            .iter()
-            .find(|exchange| exchange.last.as_ref().is_some_and(|last| ids.contains(&last)));
+        let mut exchanges = self.reel.exchanges().iter().enumerate();
+        let first =
+            exchanges.find(|(_, exchange)| exchange.last.as_ref().is_some_and(|last| ids.contains(&last)));
         let told = |requests, verdict| TurnAgain {
             prompt: prompt.clone(),
             requests,
             verdict,
         };
-        let Some(first) = first else {
+        let Some((begin, first)) = first else {
             return Ok(told(0, ReplayVerdict::NotRecorded));
         };
         if self.reel.is_over() {
             return Ok(told(0, ReplayVerdict::Stopped));
         }
-        let provider = players.provider(&first.provider, &first.model).await?;
+        let provider = players.provider(RecordedChoices::new(&self.reel, begin)).await?;
         let frame = players.frame(first).await?;
         let past = Arc::new(Past::new(&turn.messages, turn.end));
         let mut history = History::read(&self.entries[..turn.begin]).into_messages();
@@ -160,10 +158,13 @@ impl Replay {
         if self.reel.is_over() {
             return Ok(told(0, ReplayVerdict::Stopped));
         }
-        let Some(next) = self.reel.next() else {
+        // A copied session has summaries whose requests are recorded with the original only.
+        let later = |exchange: &Exchange| self.is_after(turn.begin, exchange);
+        let upcoming = self.reel.upcoming();
+        let Some((begin, _)) = upcoming.filter(|(_, exchange)| !later(exchange)) else {
             return Ok(told(0, ReplayVerdict::NotRecorded));
         };
-        let provider = players.provider(&next.provider, &next.model).await?;
+        let provider = players.provider(RecordedChoices::new(&self.reel, begin)).await?;
         let history = History::read(&self.entries[..turn.begin]).into_messages();
         let past = Past::new(&turn.messages, turn.end);
         let cancel = CancellationToken::new();
@@ -189,6 +190,14 @@ impl Replay {
             _ => self.verdict(&turn.messages, &past, has_answer),
         };
         Ok(told(requests, verdict))
+    }
+
+    /// Returns true if a request ended with a message that came after the entry with this index.
+    fn is_after(&self, begin: usize, exchange: &Exchange) -> bool {
+        let rest = self.entries.get(begin + 1..).unwrap_or_default();
+        rest.iter().any(|entry| {
+            matches!(&entry.event, Event::Message { message } if Some(&message.id) == exchange.last.as_ref())
+        })
     }
 
     async fn drive(

@@ -1,8 +1,8 @@
 //! The recorded exchanges of a session, looked up by request.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
@@ -21,11 +21,38 @@ struct State {
     /// Exchanges not played yet, by the digest of the request.
     left: HashMap<String, VecDeque<usize>>,
     is_played: Vec<bool>,
+    /// Number of the exchange that was played last.
+    last: Option<usize>,
     /// A request that is not in the recording.
     unknown: Option<Bytes>,
     /// Fires when there is nothing more to play.
     cancel: CancellationToken,
     is_over: bool,
+}
+
+/// Providers and models of the requests from one on: those that a turn can need.
+pub struct RecordedChoices {
+    /// The first one, and others in the order of the recording.
+    pub choices: Vec<(String, String)>,
+    /// Returns the choice for the next request.
+    pub next: Arc<dyn Fn() -> Option<(String, String)> + Send + Sync>,
+}
+
+impl RecordedChoices {
+    pub(super) fn new(reel: &Arc<ReplayRecording>, begin: usize) -> Self {
+        let mut choices: Vec<_> = reel.exchanges.iter().skip(begin).map(asked).collect();
+        let mut seen = HashSet::new();
+        choices.retain(|choice| seen.insert(choice.clone()));
+        let reel = Arc::clone(reel);
+        Self {
+            choices,
+            next: Arc::new(move || reel.next_from(begin)),
+        }
+    }
+}
+
+fn asked(exchange: &Exchange) -> (String, String) {
+    (exchange.provider.clone(), exchange.model.clone())
 }
 
 /// First difference between a request and the recording.
@@ -62,6 +89,7 @@ impl ReplayRecording {
             state: Mutex::new(State {
                 left,
                 is_played: vec![false; exchanges.len()],
+                last: None,
                 unknown: None,
                 cancel: CancellationToken::new(),
                 is_over: false,
@@ -91,8 +119,11 @@ impl ReplayRecording {
                 if let Some(played) = state.is_played.get_mut(number) {
                     *played = true;
                 }
+                state.last = Some(number);
                 self.exchanges.get(number)
             }
+            // The session did not try again here, because another model stood in.
+            None if state.left.contains_key(&digest) && self.moves_on(&state) => None,
             None => {
                 state.unknown.get_or_insert_with(|| request.clone());
                 state.cancel.cancel();
@@ -101,10 +132,26 @@ impl ReplayRecording {
         }
     }
 
-    /// Returns the first exchange that was not played.
-    pub(super) fn next(&self) -> Option<&Exchange> {
+    /// Returns true if the exchange after the last one was with another provider or model.
+    fn moves_on(&self, state: &State) -> bool {
+        let last = state.last.and_then(|number| self.exchanges.get(number));
+        let next = state.last.and_then(|number| self.exchanges.get(number + 1));
+        last.zip(next)
+            .is_some_and(|(last, next)| asked(last) != asked(next))
+    }
+
+    /// Returns the first exchange that was not played, with its number.
+    pub(super) fn upcoming(&self) -> Option<(usize, &Exchange)> {
         let number = self.lock().is_played.iter().position(|played| !played)?;
-        self.exchanges.get(number)
+        Some((number, self.exchanges.get(number)?))
+    }
+
+    /// Returns provider and model of the first exchange from number `begin` on that was not played.
+    fn next_from(&self, begin: usize) -> Option<(String, String)> {
+        let state = self.lock();
+        let mut rest = self.exchanges.iter().zip(&state.is_played).skip(begin);
+        rest.find(|(_, played)| !**played)
+            .map(|(exchange, _)| asked(exchange))
     }
 
     /// Returns the number of exchanges played.

@@ -289,10 +289,10 @@ impl ProtectedPaths {
     }
 
     /// Returns the reason to ask before a call changes this path, which must be absolute and without `..`: "it
-    /// changes .git/hooks, which git runs by itself". `None` if the path is not protected.
+    /// changes .git/hooks, which git runs automatically". `None` if the path is not protected.
     pub fn reason(&self, path: &Path) -> Option<String> {
         let (what, program) = self.find(path)?;
-        Some(format!("it changes {what}, which {program} runs by itself"))
+        Some(format!("it changes {what}, which {program} runs automatically"))
     }
 
     fn find(&self, path: &Path) -> Option<(String, &'static str)> {

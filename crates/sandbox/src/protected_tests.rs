@@ -42,7 +42,7 @@ fn names_are_protected_everywhere() {
             reason.starts_with(&format!("it changes {shown}, which ")),
             "{name}: {reason}"
         );
-        assert!(reason.ends_with(" runs by itself"), "{name}: {reason}");
+        assert!(reason.ends_with(" runs automatically"), "{name}: {reason}");
     }
     for name in [
         ".gitignore",

@@ -70,11 +70,13 @@ pub fn total(rows: &[Spent]) -> Spent {
         calls: 0,
         usage: Usage::default(),
         cost_usd: 0.0,
+        unpriced: 0,
     };
     for row in rows {
         total.calls += row.calls;
         total.usage.add(&row.usage);
         total.cost_usd += row.cost_usd;
+        total.unpriced += row.unpriced;
     }
     total
 }
@@ -97,7 +99,7 @@ pub fn spent_table(names: &[String], rows: &[Spent]) -> String {
             usage.total_input(),
             usage.cache_read,
             usage.output,
-            dollars(spent.cost_usd)
+            spent.cost()
         ));
     }
     text

@@ -1,5 +1,6 @@
 //! The content of a request, in one form for the four wires.
 
+mod offered;
 mod read;
 
 use std::collections::HashMap;
@@ -7,6 +8,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+pub(crate) use self::offered::offered;
 use crate::wire::Protocol;
 
 /// A normalised request: the same conversation gives the same value on every wire, except for what a wire

@@ -64,7 +64,20 @@ pub fn check(wire: Protocol, body: &Value) -> Result<(), Violation> {
 ///
 /// Returns the first broken rule.
 pub fn anthropic(body: &Value) -> Result<(), Violation> {
-    anthropic::check(body)
+    anthropic::check(body, false)
+}
+
+/// Checks an Anthropic Messages request whose headers ask for these beta features.
+///
+/// # Errors
+///
+/// Returns the first broken rule.
+pub fn anthropic_with_betas(body: &Value, betas: &str) -> Result<(), Violation> {
+    let mut names = betas.split(',').map(str::trim);
+    anthropic::check(
+        body,
+        names.any(|name| name.starts_with(anthropic::SYSTEM_MESSAGES)),
+    )
 }
 
 /// Checks an OpenAI Chat Completions request.

@@ -10,5 +10,7 @@ mod demo;
 mod errors;
 #[path = "suite/faults.rs"]
 mod faults;
+#[path = "suite/other_agents.rs"]
+mod other_agents;
 #[path = "suite/streams.rs"]
 mod streams;

@@ -205,7 +205,9 @@ impl Bash {
         let targets = analysis.write_targets().into_iter();
         let mut reasons: Vec<String> = targets.filter_map(|path| self.workspace.protects(path)).collect();
         if analysis.changes_git_settings() {
-            reasons.push("it changes git's settings, which name programs that git runs by itself".to_owned());
+            reasons.push(
+                "it changes git's settings, which name programs that git runs automatically".to_owned(),
+            );
         }
         reasons.dedup();
         reasons

@@ -7,6 +7,8 @@ use crate::theme::{Theme, Tone};
 
 /// Minimum width for a frame.
 const FRAME_FROM: usize = 34;
+/// Minimum width inside the frame for hints.
+const HINTS_FROM: usize = 56;
 /// Maximum width of the frame.
 const WIDEST: usize = 76;
 /// Width of the labels.
@@ -51,12 +53,15 @@ impl Header {
             .map(|branch| format!(" ({})", one_line(branch)));
         let branch = branch.map(|branch| cut(&branch, inner / 3)).unwrap_or_default();
         row("folder", self.folder.clone(), branch);
-        row("model", self.model.clone(), cut("  /model changes it", inner / 3));
-        row(
-            "mode",
-            self.mode.clone(),
-            cut("  shift+tab changes it", inner / 3),
-        );
+        let hint = |text: &str| {
+            if inner < HINTS_FROM {
+                String::new()
+            } else {
+                text.to_owned()
+            }
+        };
+        row("model", self.model.clone(), hint("  /model changes it"));
+        row("mode", self.mode.clone(), hint("  shift+tab changes it"));
         if !self.instructions.is_empty() {
             row("instructions", self.instructions.join(", "), String::new());
         }

@@ -155,18 +155,36 @@ pub(crate) fn row(
     theme: Theme,
     columns: usize,
 ) -> Line<'static> {
+    row_with_lead(
+        is_selected,
+        std::iter::empty(),
+        (text, gap, detail),
+        theme,
+        columns,
+    )
+}
+
+/// Renders a row with spans between its mark and its text.
+pub(crate) fn row_with_lead(
+    is_selected: bool,
+    lead: impl Iterator<Item = Span<'static>>,
+    (text, gap, detail): (String, usize, String),
+    theme: Theme,
+    columns: usize,
+) -> Line<'static> {
     let (mark, tone) = if is_selected {
         (theme.sign("▸ ", "> "), Tone::Accent)
     } else {
         ("  ", Tone::Text)
     };
     let gap = if detail.is_empty() { 0 } else { gap };
-    let spans = vec![
-        Span::styled(mark, theme.style(Tone::Accent)),
+    let mut spans = vec![Span::styled(mark, theme.style(Tone::Accent))];
+    spans.extend(lead);
+    spans.extend([
         Span::styled(text, theme.style(tone)),
         Span::raw(" ".repeat(gap)),
         Span::styled(detail, theme.style(Tone::Dim)),
-    ];
+    ]);
     wrap(&Line::from(spans), columns, "").swap_remove(0)
 }
 

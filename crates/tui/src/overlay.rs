@@ -1,5 +1,6 @@
 //! Full-screen overlays: pickers, a pager, a prompt for a key.
 
+mod fleet;
 mod pager;
 mod picker;
 mod secret;
@@ -7,6 +8,7 @@ mod secret;
 use crossterm::event::KeyEvent;
 use ratatui::text::Line;
 
+pub(crate) use self::fleet::fleet;
 pub(crate) use self::pager::Pager;
 pub(crate) use self::picker::{Picker, Row, Subject};
 pub(crate) use self::secret::Secret;
@@ -28,6 +30,9 @@ pub(crate) trait Overlay: Send {
 
     /// Receives the preview of a row.
     fn preview(&mut self, _key: &str, _lines: Vec<Line<'static>>) {}
+
+    /// Receives a line that sums up all rows.
+    fn sum_up(&mut self, _of: Subject, _summary: String) {}
 
     /// Renders the overlay.
     fn render(&mut self, size: (usize, usize), theme: Theme) -> Picture;

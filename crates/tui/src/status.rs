@@ -1,7 +1,7 @@
 //! Status line: model, mode, context usage, cost, queue.
 
 use ratatui::text::{Line, Span};
-use windlass_api::{Event, Overview, SessionEvent, Waiting, dollars};
+use windlass_api::{Event, Overview, SessionEvent, Waiting, dollars_or_more};
 
 use crate::text::{cut, cut_middle, one_line, width};
 use crate::theme::{Theme, Tone};
@@ -10,8 +10,9 @@ use crate::theme::{Theme, Tone};
 const BAR: u64 = 6;
 /// Highest rank of the pieces for which the model is shortened first.
 const NEEDED: u8 = 4;
-/// Maximum width of a shortened model.
+/// Maximum and minimum width of a shortened model.
 const SHORT_MODEL: usize = 20;
+const LEAST_MODEL: usize = 8;
 
 /// A part of the line; of those that do not fit, the ones with the highest rank are left out.
 type Piece = (u8, Vec<Span<'static>>);
@@ -30,11 +31,19 @@ pub(crate) struct Status {
     pub(crate) window: u64,
     /// Tokens in the last request.
     pub(crate) used: u64,
-    pub(crate) cost_usd: f64,
+    pub(crate) cost: Cost,
     pub(crate) queued: usize,
     pub(crate) goal: Option<String>,
     pub(crate) subgoal: Option<String>,
     compactions: Compactions,
+}
+
+/// Cost of the session.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Cost {
+    pub(crate) usd: f64,
+    /// True if the price of a call is not known.
+    pub(crate) is_unpriced: bool,
 }
 
 /// Folder and branch, as they are shown, and the reasoning effort.
@@ -70,7 +79,10 @@ impl Status {
         self.set_mode(one_line(&overview.mode), overview.is_busy);
         self.window = overview.window;
         self.used = overview.info.totals.context_tokens;
-        self.cost_usd = overview.info.totals.cost_usd;
+        self.cost = Cost {
+            usd: overview.info.totals.cost_usd,
+            is_unpriced: overview.info.totals.unpriced,
+        };
         self.queued = overview.queue.len();
         self.place.branch = overview.surroundings.branch.as_deref().map(one_line);
         self.place.instructions = overview
@@ -105,14 +117,15 @@ impl Status {
                 cost_usd,
                 cause,
             } => {
-                self.cost_usd += cost_usd.unwrap_or_default();
+                self.cost.usd += cost_usd.unwrap_or_default();
+                self.cost.is_unpriced |= cost_usd.is_none();
                 if cause == "turn" {
                     self.used = usage.total_input().saturating_add(usage.output);
                 }
             }
             Event::Session(SessionEvent::Agent(event)) => {
                 let cost = event.usage().and_then(|(_, cost)| cost);
-                self.cost_usd += cost.unwrap_or_default();
+                self.cost.usd += cost.unwrap_or_default();
             }
             Event::Session(SessionEvent::Compaction { before, after, .. }) => {
                 self.used = *after;
@@ -183,9 +196,12 @@ impl Status {
         let pieces = if needed(&whole) == all {
             whole
         } else {
-            let short = cut(
+            let mut others = self.pieces(String::new(), theme, extra);
+            others.retain(|(rank, _)| *rank <= NEEDED);
+            let room = columns.saturating_sub(total(&others, theme));
+            let short = cut_middle(
                 self.model.rsplit('/').next().unwrap_or_default(),
-                SHORT_MODEL.min(columns / 2),
+                room.clamp(LEAST_MODEL, SHORT_MODEL),
             );
             fitting(self.pieces(short, theme, extra), columns, theme)
         };
@@ -204,7 +220,8 @@ impl Status {
         if let Some(gauge) = self.context_gauge(theme) {
             put(3, vec![gauge]);
         }
-        put(4, vec![Span::styled(dollars(self.cost_usd), dim)]);
+        let cost = dollars_or_more(self.cost.usd, self.cost.is_unpriced);
+        put(4, vec![Span::styled(cost, dim)]);
         if self.queued > 0 {
             put(
                 3,
@@ -262,18 +279,19 @@ impl Status {
 
 /// Leaves out pieces until the others fit.
 fn fitting(mut pieces: Vec<Piece>, columns: usize, theme: Theme) -> Vec<Piece> {
-    let separator = theme.sign(" · ", " | ");
-    let wide = |spans: &[Span<'static>]| spans.iter().map(|span| width(&span.content)).sum::<usize>();
-    let total = |pieces: &[Piece]| {
-        let all: usize = pieces.iter().map(|(_, spans)| wide(spans)).sum();
-        2 + all + width(separator) * pieces.len().saturating_sub(1)
-    };
-    while pieces.len() > 1 && total(&pieces) > columns {
+    while pieces.len() > 1 && total(&pieces, theme) > columns {
         let last = pieces.iter().enumerate().max_by_key(|(_, (rank, _))| *rank);
         let Some((index, _)) = last else { break };
         pieces.remove(index);
     }
     pieces
+}
+
+/// Width of the pieces as a line.
+fn total(pieces: &[Piece], theme: Theme) -> usize {
+    let separators = width(theme.sign(" · ", " | ")) * pieces.len().saturating_sub(1);
+    let spans = pieces.iter().flat_map(|(_, spans)| spans);
+    2 + separators + spans.map(|span| width(&span.content)).sum::<usize>()
 }
 
 /// Joins pieces into a line.

@@ -85,7 +85,10 @@ fn the_line_fits() {
         mode: "plan".to_owned(),
         window: 100,
         used: 50,
-        cost_usd: 0.5,
+        cost: Cost {
+            usd: 0.5,
+            is_unpriced: false,
+        },
         queued: 2,
         goal: Some("ship it".to_owned()),
         ..Status::default()
@@ -108,7 +111,21 @@ fn the_line_fits() {
         ..status.clone()
     };
     let text_of = |columns| long.line(columns, Theme::default(), None).to_string();
+    let unknown = Status {
+        cost: Cost {
+            usd: 0.0,
+            is_unpriced: true,
+        },
+        ..long.clone()
+    };
+    let shown = unknown.line(51, Theme::default(), None).to_string();
+    assert!(
+        shown.ends_with("50% · ?"),
+        "a price that is not known is no number: {shown}"
+    );
     assert_eq!(text_of(51), "  claude-sonnet-4-5 · plan · ▰▰▰▱▱▱ 50% · $0.5000");
+    assert_eq!(text_of(45), "  clau…onnet-4-5 · plan · ▰▰▰▱▱▱ 50% · $0.5000");
+    assert_eq!(text_of(40), "  cl…t-4-5 · plan · ▰▰▰▱▱▱ 50% · $0.5000");
     assert!(text_of(120).contains("anthropic/claude-sonnet-4-5 high · plan"));
     assert!(text_of(120).contains("~/project (main)"));
     for columns in 1..100 {

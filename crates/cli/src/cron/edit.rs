@@ -66,6 +66,7 @@ fn new_job(options: &CronAddOptions) -> Result<NewJob, Problem> {
     let numbers = [
         ("max_iterations", limits.max_iterations),
         ("disable_after", policy.disable_after),
+        ("keep_sessions", policy.keep_sessions),
     ];
     let numbers = numbers
         .into_iter()

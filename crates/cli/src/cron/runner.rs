@@ -20,7 +20,7 @@ use windlass_core::message::ToolCall;
 use windlass_core::permission::{Approver, Mode, NobodyToAsk, Policy, Rule};
 use windlass_core::tool::CallModel;
 use windlass_cron::{CommandEnd, CronJob, JobRunner, PromptRun, RunEnd};
-use windlass_host::factory::{SessionSpec, SessionTools, policy, session_tools};
+use windlass_host::factory::{SessionSpec, SessionTools, delete_session, policy, session_tools};
 
 use crate::engine::{Engine, ModelRuntime, Plan};
 use crate::observe::Wanted;
@@ -65,6 +65,12 @@ impl JobRunner for LocalRunner {
             }
             Err(problem) => end(SlotState::Failed, problem.message, String::new()),
         }
+    }
+
+    async fn forget(&self, session: &SessionId) -> Result<(), String> {
+        let folders = environment::folders().map_err(|problem| problem.to_string())?;
+        let deleted = delete_session(&*self.store, &folders, session).await;
+        deleted.map_err(|error| error.to_string())
     }
 }
 

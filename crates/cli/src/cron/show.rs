@@ -62,11 +62,8 @@ fn show(record: &SlotRecord, schedule: &Schedule, output: bool) {
             let seconds = ended.0.saturating_sub(record.started_at.0) / 1000;
             format!("  {seconds} s")
         });
-    let cost = if record.cost_usd > 0.0 {
-        format!("  {}", dollars(record.cost_usd))
-    } else {
-        String::new()
-    };
+    let cost = (record.cost_usd > 0.0).then(|| format!("  {}", dollars(record.cost_usd)));
+    let cost = cost.unwrap_or_default();
     let session = record.session.as_ref().map(|id| format!("  session {id}"));
     let detail = if record.detail.is_empty() {
         String::new()

@@ -10,6 +10,7 @@ use crate::session_choice::{find, line, problem};
 use crate::terminal::{plain, say, tell};
 use windlass_config::Problem;
 use windlass_config::environment;
+use windlass_host::factory::delete_session;
 
 /// Deletes all named sessions, or none if one of them cannot be deleted.
 pub(super) async fn delete(store: &dyn Store, names: &[String], yes: bool) -> Result<Exit, Problem> {
@@ -32,10 +33,7 @@ pub(super) async fn delete(store: &dyn Store, names: &[String], yes: bool) -> Re
     }
     let folders = environment::folders()?;
     for info in &sessions {
-        store.delete(&info.id).await.map_err(problem)?;
-        let outputs = windlass_host::factory::outputs_folder(&folders, &info.id);
-        // The outputs are of no use without the session; the oldest are removed anyway when space is needed.
-        let _ = std::fs::remove_dir_all(outputs);
+        delete_session(store, &folders, &info.id).await.map_err(problem)?;
         say!(
             "deleted {}  {}  {}",
             info.id,

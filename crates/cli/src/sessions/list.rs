@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use windlass_core::log::{SessionInfo, SessionQuery, Store, UserName};
-use windlass_service::format::{dollars, short_id, standing};
+use windlass_service::format::{short_id, standing};
 
 use super::{called, cut, line, print_json, short};
 use crate::engine::working_directory;
@@ -58,11 +58,8 @@ pub(super) async fn list(store: &dyn Store, options: &ListOptions) -> Result<Exi
 }
 
 fn row(info: &SessionInfo, with_place: bool) -> String {
-    let mut place = if with_place {
-        format!("  ({})", line(&info.place))
-    } else {
-        String::new()
-    };
+    let place = with_place.then(|| format!("  ({})", line(&info.place)));
+    let mut place = place.unwrap_or_default();
     if !info.user.is_local() {
         place.push_str(&format!("  [{}]", info.user));
     }
@@ -72,7 +69,7 @@ fn row(info: &SessionInfo, with_place: bool) -> String {
         ago(info.updated_at.0),
         info.totals.messages,
         standing(info.standing),
-        dollars(info.totals.cost_usd),
+        info.totals.cost(),
         cut(&called(info), TITLE)
     )
 }

@@ -5,7 +5,7 @@ use windlass_core::log::{SessionInfo, Store};
 use windlass_service::past::Stood;
 
 use windlass_core::log::record;
-use windlass_service::format::{date, dollars, standing};
+use windlass_service::format::{date, standing};
 
 use super::{called, cut, line, print_json};
 use crate::exit::Exit;
@@ -66,7 +66,7 @@ fn facts(info: &SessionInfo) {
         "tokens",
         &format!("{read} in, {wrote} out; {held} in the last request"),
     );
-    row("cost", &dollars(totals.cost_usd));
+    row("cost", &totals.cost());
     row(
         "created",
         &format!("{} ({})", date(info.created_at), ago(info.created_at.0)),

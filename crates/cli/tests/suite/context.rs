@@ -53,6 +53,19 @@ fn every_byte_of_the_next_request_is_shown() {
     }
 }
 
+/// CTX-16: nothing is sent to show the next request, so no key is needed.
+#[test]
+fn a_request_is_shown_without_a_key() {
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("an answer")]);
+    workspace.use_sim_with(&sim, Protocol::Anthropic, "key_env = \"TEST_KEY\"\n");
+    let exec = workspace.run(&["exec", "first"]).env("TEST_KEY", "k").output();
+    exec.assert_code(0);
+    let shown = run(&workspace, &["context", "show"]);
+    assert!(shown.assert_code(0).stdout.contains("you    first"), "{shown}");
+    run(&workspace, &["exec", "--continue", "more"]).assert_code(8);
+    assert_eq!(sim.count(), 1);
+}
+
 /// CTX-16: the ledger lists the first changed byte of every request, the cause of every miss, and its cost.
 #[test]
 fn every_miss_has_a_cause() {

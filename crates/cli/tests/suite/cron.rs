@@ -76,6 +76,35 @@ fn a_job_fires() {
     sim.assert_valid();
 }
 
+/// CRON-2: a job that runs often leaves no more sessions behind than it keeps, and what the others cost is still known.
+#[test]
+fn old_sessions_of_a_job_are_deleted() {
+    let sim = SimServer::script(Script::new().reply(Reply::text("all is well").forever()));
+    let workspace = workspace();
+    workspace.use_sim(&sim, Protocol::Anthropic);
+    let keys = format!("{EACH_SECOND}prompt = \"look around\"\nkeep_sessions = 2\n");
+    jobs(&workspace, &keys);
+    let mut running = daemon(&workspace);
+    running.wait_until("runs ended", |run| run.stdout().matches(": ran").count() >= 6);
+    stop(running);
+    let listed = workspace.run(&["sessions", "list", "--json"]).output();
+    let sessions = listed.json().as_array().unwrap().len();
+    let ran = slots(&workspace)
+        .iter()
+        .filter(|slot| slot["state"] == "ran")
+        .count();
+    // The last look was before the last run.
+    assert!(
+        (2..=4).contains(&sessions) && ran >= 6,
+        "{sessions} of {ran}: {listed}"
+    );
+    let wrong = format!("{EACH_SECOND}prompt = \"x\"\nkeep_sessions = -1\n");
+    jobs(&workspace, &wrong);
+    let list = workspace.run(&["cron", "list"]).output();
+    list.assert_code(3)
+        .assert_says("jobs.test.keep_sessions: expected a whole number");
+}
+
 /// CRON-3: two daemons, a session and a crontab line at the same time run each slot once.
 #[test]
 fn one_process_runs_a_slot() {

@@ -190,7 +190,10 @@ fn a_check_that_hangs_fails() {
     let (_sim, workspace) = goal([Reply::text("a"), Reply::text("b")], "check_timeout_secs = 1");
     let args = ["exec", "--goal", "g", "--check", "sleep 600", "--turns", "1"];
     let stopped = run(&workspace, &args);
-    stopped.assert_code(11).assert_says("Check failed: `sleep 600`");
+    stopped
+        .assert_code(11)
+        .assert_says("Check failed: `sleep 600` (")
+        .assert_says("1 s");
 }
 
 /// GOAL-4, GOAL-8: without a check the supervisor decides, and its yes is only believed. Its cost is booked.

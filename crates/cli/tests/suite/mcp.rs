@@ -382,7 +382,7 @@ fn no_sandbox_needs_approval() {
     );
     let (sim, workspace) = session(&[], &more, vec![echo("bare", "x"), Reply::text("done")]);
     let output = exec(&workspace);
-    output.assert_says("could read and change every file of yours");
+    output.assert_says("could read and change all your files");
     assert!(results(&sim)[0].contains("Unknown tool"), "{:?}", results(&sim));
     workspace.run(&["mcp", "approve", "bare"]).output().assert_code(0);
     let tested = workspace.run(&["mcp", "test", "bare"]).limit(PATIENCE).output();

@@ -215,7 +215,7 @@ fn a_damaged_model_is_reported_once() {
     std::fs::write(models.join("minilm-l6-v2.bin"), "PK not a model").unwrap();
     let said = run(&workspace, &["exec", "The kingfisher module owns billing."]);
     let problem =
-        "the model file is of another kind; `windlass memory setup` writes it anew; searching by words";
+        "the model file is of another kind; `windlass memory setup` writes a new one; searching by words";
     assert_eq!(said.assert_code(0).stderr.matches(problem).count(), 1, "{said}");
     let asked = run(&workspace, &["exec", "What does the kingfisher module own?"]);
     assert_eq!(asked.assert_code(0).stderr.matches(problem).count(), 1, "{asked}");

@@ -126,7 +126,7 @@ fn modes_have_names() {
         .assert_code(2)
         .assert_says("expected plan, ask, edits, auto, full or unattended");
     let wrong = workspace.run(&["exec", "go", "--mode", "edit"]).output();
-    wrong.assert_code(3).assert_says("did you mean \"edits\"?");
+    wrong.assert_code(2).assert_says("did you mean \"edits\"?");
 }
 
 /// SAFE-8: calls are tested against the rules in effect, without running them.

@@ -111,7 +111,7 @@ fn file_attacks() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// SAFE-10, SAFE-5: a file tool that changes what another program runs by itself asks, in every mode and under every
+/// SAFE-10, SAFE-5: a file tool that changes what another program runs automatically asks, in every mode and under every
 /// spelling; without a person it is refused.
 #[test]
 fn file_tools_ask_in_every_mode() {
@@ -135,7 +135,7 @@ fn file_tools_ask_in_every_mode() {
             let asked = output.events_of("permission_request");
             assert_eq!(asked.len(), 1, "{call:?}: {output}");
             let reasons = asked[0]["reasons"].to_string();
-            assert!(reasons.contains("runs by itself"), "{call:?}: {reasons}");
+            assert!(reasons.contains("runs automatically"), "{call:?}: {reasons}");
         }
     }
 }
@@ -331,7 +331,7 @@ fn tools_run_asks_for_yes() {
     assert!(
         output
             .stderr
-            .contains("it changes .git/hooks, which git runs by itself"),
+            .contains("it changes .git/hooks, which git runs automatically"),
         "{output}"
     );
     assert!(!workspace.has(".git/hooks/post-merge"));

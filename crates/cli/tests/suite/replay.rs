@@ -5,9 +5,10 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 use windlass_sim::{Fault, Protocol, Reply, When};
-use windlass_testkit::{Output, WIRES, Workspace};
+use windlass_testkit::{Output, SimServer, WIRES, Workspace};
 
-use super::support::{Dice, variable, with_replies};
+use super::agents::ledger;
+use super::support::{Dice, script, variable, with_replies, workspace};
 
 fn run(workspace: &Workspace, args: &[&str]) -> Output {
     workspace.run(args).output()
@@ -253,9 +254,15 @@ enum Happening {
     CanceledReply,
     Long,
     Compacted,
+    /// Another model stands in for one step.
+    StoodIn,
+    /// Another model stands in for the last step.
+    StoodInLast,
+    /// A sub-agent works in the turn.
+    Child,
 }
 
-const HAPPENINGS: [Happening; 10] = [
+const HAPPENINGS: [Happening; 13] = [
     Happening::Answered,
     Happening::Called,
     Happening::Failed,
@@ -266,7 +273,15 @@ const HAPPENINGS: [Happening; 10] = [
     Happening::CanceledReply,
     Happening::Long,
     Happening::Compacted,
+    Happening::StoodIn,
+    Happening::StoodInLast,
+    Happening::Child,
 ];
+
+/// A failure that the retries of [`check_replay`] do not survive when it comes three times.
+fn down() -> Reply {
+    Reply::text("").fault(Fault::status(529).header("retry-after", "0"))
+}
 
 impl Happening {
     /// Returns the replies of a turn, which are used in no other turn.
@@ -299,9 +314,34 @@ impl Happening {
             Self::CanceledCall => vec![bash(&format!("echo > started-{turn}; sleep 600"))],
             Self::CanceledReply => vec![answer().fault(Fault::new().stall_after_events(3))],
             Self::Long => vec![bash("seq 4000"), answer()],
+            Self::StoodIn => [down(), down(), down(), answer()].to_vec(),
+            Self::StoodInLast => [down(), down(), down()].to_vec(),
+            Self::Child => vec![
+                Reply::call(
+                    "agent",
+                    json!({ "task": format!("look {turn}"), "type": "explorer" }),
+                ),
+                answer(),
+            ],
         };
         let own = When::new().user_contains(&format!("turn {turn}."));
-        replies.into_iter().map(|reply| reply.when(own.clone())).collect()
+        let replies = replies.into_iter().map(|reply| reply.when(own.clone()));
+        let below = Reply::text(&format!("found {turn}"));
+        let task = When::new()
+            .user_contains(&format!("look {turn}"))
+            .system_contains("started for one task");
+        let below = (self == Self::Child).then(|| below.when(task));
+        below.into_iter().chain(replies).collect()
+    }
+
+    /// Returns the replies of the model that stands in.
+    fn stand_in(self, turn: usize) -> Option<Reply> {
+        let reply = match self {
+            Self::StoodIn => Reply::call("bash", json!({ "command": "echo two" })),
+            Self::StoodInLast => Reply::text(&format!("stood in {turn}")),
+            _ => return None,
+        };
+        Some(reply.when(When::new().user_contains(&format!("turn {turn}."))))
     }
 }
 
@@ -310,13 +350,26 @@ fn check_replay(wire: Protocol, happenings: &[Happening]) {
     let replies = happenings.iter().enumerate();
     let replies = replies.flat_map(|(turn, happening)| happening.replies(turn));
     // Summaries are asked for without the words of a turn.
-    let (sim, workspace) = with_replies(wire, replies.chain([Reply::text("a summary").forever()]));
+    let replies = replies.chain([Reply::text("a summary").forever()]);
+    let sim = SimServer::script(script(replies));
+    let stand_ins = happenings.iter().enumerate();
+    let stand_ins = stand_ins.filter_map(|(turn, happening)| happening.stand_in(turn));
+    let other = SimServer::script(script(stand_ins));
+    let workspace = workspace();
+    let more = format!(
+        "\n[providers.other]\nwire = \"openai-chat\"\nbase_url = \"{}\"\nmodel = \"sim-2\"\n",
+        other.url()
+    );
+    workspace.use_sim_with(&sim, wire, &more);
     let options = [
-        "-c",
         "models.sim-1.context_window=16000",
-        "-c",
+        "models.sim-2.context_window=16000",
         "retry.max_delay_secs=1",
+        "retry.max_retries=2",
+        "retry.fallback_secs=0",
+        "fallback=[\"other/sim-2\"]",
     ];
+    let options = options.map(|option| ["-c", option]).concat();
     for (turn, happening) in happenings.iter().enumerate() {
         let go_on: &[&str] = if turn == 0 { &[] } else { &["--continue"] };
         let words = format!("turn {turn}. Go on.");
@@ -347,8 +400,22 @@ fn check_replay(wire: Protocol, happenings: &[Happening]) {
             }
         }
     }
-    let session = session(&workspace);
-    let replayed = run(&workspace, &[&["replay"], &options[..], &[&session]].concat());
+    let replay = |session: &str| run(&workspace, &[&["replay"], &options[..], &[session]].concat());
+    for agent in ledger(&workspace) {
+        let replayed = replay(agent["session"].as_str().unwrap());
+        assert!(
+            replayed.code == Some(0) && replayed.stdout.contains("the history is identical"),
+            "{wire:?} {happenings:?}: a sub-agent\n{replayed}"
+        );
+    }
+    let replayed = replay(&session(&workspace));
+    let fork = ["--continue", "--fork", "go on elsewhere"];
+    run(&workspace, &[&["exec"], &options[..], &fork].concat()).assert_code(0);
+    let forked = replay(&session(&workspace));
+    assert!(
+        forked.code == Some(0) && forked.stdout.contains("byte for byte identical"),
+        "{wire:?} {happenings:?}: forked\n{forked}"
+    );
     // A request that is canceled before any byte of its answer is not recorded.
     let unanswered = happenings.iter().filter(|one| **one == Happening::CanceledReply);
     let missing = replayed.stdout.matches("not recorded").count();
@@ -360,8 +427,41 @@ fn check_replay(wire: Protocol, happenings: &[Happening]) {
     );
 }
 
+/// OBS-2, PROV-13: a replay follows a session through the models that stood in, also when one had the last word, and when
+/// nothing listened at the address of the first; a sub-agent is replayed like any session.
+#[test]
+fn stand_ins_are_replayed() {
+    check_replay(
+        Protocol::Anthropic,
+        &[
+            Happening::StoodInLast,
+            Happening::Child,
+            Happening::StoodIn,
+            Happening::StoodInLast,
+            Happening::Answered,
+        ],
+    );
+    let other = SimServer::script(script([
+        Reply::call("bash", json!({ "command": "echo two" })),
+        Reply::text("the last word"),
+    ]));
+    let workspace = workspace();
+    workspace.config(&format!(
+        "provider = \"gone\"\nfallback = [\"other/sim-2\"]\n[retry]\nmax_delay_secs = 0\nfallback_secs = 0\n\
+         [providers.gone]\nwire = \"anthropic-messages\"\nbase_url = \"http://127.0.0.1:9\"\nmodel = \"sim-1\"\n\
+         [providers.other]\nwire = \"openai-chat\"\nbase_url = \"{}\"\nmodel = \"sim-2\"\n",
+        other.url()
+    ));
+    let output = run(&workspace, &["exec", "go"]);
+    assert_eq!(output.assert_code(0).stdout, "the last word\n");
+    let replayed = run(&workspace, &["replay", &session(&workspace)]);
+    replayed.assert_code(0);
+    assert!(replayed.stdout.contains("the history is identical"), "{replayed}");
+}
+
 /// OBS-2: the replay of any session is exact: answered, failed, denied, canceled, retried, broken off and compacted
-/// turns in any order, on every wire. `WINDLASS_REPLAY_SESSIONS` sets the number of sessions.
+/// turns, turns with sub-agents and with models that stand in, in any order, on every wire.
+/// `WINDLASS_REPLAY_SESSIONS` sets the number of sessions.
 #[test]
 fn generated_sessions_come_out_the_same() {
     let mut dice = Dice::new(variable("WINDLASS_REPLAY_SEED", 1));

@@ -247,6 +247,35 @@ fn sessions_are_deleted() {
     assert!(cost.assert_code(0).stdout.contains("(deleted)"), "{cost}");
 }
 
+/// SES-8, PROV-10: a price that is not known is shown as `?` and never as a number; next to known ones the sum has a `+`.
+#[test]
+fn an_unknown_price_is_no_number() {
+    let reply = Reply::text("one").tokens(1000, 100).cached_tokens(0, 0);
+    let (sim, workspace) = with_replies(Protocol::Chat, [reply.forever()]);
+    run(&workspace, &["exec", "-m", "unheard-of", "first thing"]).assert_code(0);
+    for args in [
+        &["sessions", "list"][..],
+        &["sessions", "cost"],
+        &["sessions", "show", &ids(&workspace)[0]],
+        &["exec", "--continue", "/status"],
+        &["exec", "--continue", "/cost"],
+    ] {
+        let shown = run(&workspace, args);
+        assert!(
+            shown.assert_code(0).stdout.contains('?') && !shown.stdout.contains("$0"),
+            "{args:?}: {shown}"
+        );
+    }
+    workspace.use_sim_with(
+        &sim,
+        Protocol::Chat,
+        "\n[models.sim-1]\nprice = { input = 3.0, output = 15.0 }\n",
+    );
+    run(&workspace, &["exec", "-m", "sim-1", "second thing"]).assert_code(0);
+    let cost = run(&workspace, &["sessions", "cost"]);
+    assert!(cost.stdout.contains("$0.0045+"), "{cost}");
+}
+
 /// SES-8: spending by model, session, cause and day, for one session or all, with a total.
 #[test]
 fn costs_are_reported() {

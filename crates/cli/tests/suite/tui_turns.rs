@@ -32,8 +32,8 @@ fn wait_for_file(workspace: &Workspace, name: &str) {
     );
 }
 
-/// SES-3: during a turn, enter sends a message between two steps and tab queues one for afterwards; both are
-/// visible until they are delivered, and reach the model in order.
+/// SES-3, OBS-2: during a turn, enter sends a message between two steps and tab queues one for afterwards; both are
+/// visible until they are delivered, reach the model in order, and come out the same in a replay.
 #[test]
 fn steering_and_queueing() {
     let replies = [until_go(), Reply::text("Steered."), Reply::text("Queued.")];
@@ -66,6 +66,11 @@ fn steering_and_queueing() {
     for text in ["› work", "› faster please", "› then rest"] {
         assert_eq!(shown.matches(text).count(), 1, "{text}\n{shown}");
     }
+    let listed = workspace.run(&["sessions", "list", "--json"]).output();
+    let session = listed.json()[0]["id"].as_str().unwrap().to_owned();
+    let replayed = workspace.run(&["replay", &session]).output();
+    replayed.assert_code(0);
+    assert!(replayed.stdout.contains("the history is identical"), "{replayed}");
 }
 
 /// SES-3: a queued message can be taken back, edited and sent again; only the last version reaches the model.

@@ -35,6 +35,13 @@ impl SettingsError {
         }
     }
 
+    /// Returns true if only options of the command line are wrong. `-c` overrides the settings files and counts as
+    /// one of them.
+    pub fn is_usage(&self) -> bool {
+        let is_option = |problem: &SettingsProblem| problem.place.starts_with("flag --");
+        self.unlisted == 0 && self.problems.iter().all(is_option)
+    }
+
     /// Returns true if nothing is wrong.
     pub fn is_empty(&self) -> bool {
         self.problems.is_empty()

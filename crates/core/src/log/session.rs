@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::UserName;
 use crate::clock::Timestamp;
 use crate::id::{MessageId, SessionId};
-use crate::model::Usage;
+use crate::model::{Usage, dollars_or_more};
 
 /// A session to be created.
 #[derive(Debug, Clone, Default)]
@@ -96,6 +96,16 @@ pub struct Totals {
     pub context_tokens: u64,
     /// Cost in US dollars, children included, as far as prices are known.
     pub cost_usd: f64,
+    /// True if no price of its calls is known, so that its cost is not, either.
+    #[serde(default)]
+    pub unpriced: bool,
+}
+
+impl Totals {
+    /// Formats the cost; `?` if it is not known.
+    pub fn cost(&self) -> String {
+        dollars_or_more(self.cost_usd, self.unpriced)
+    }
 }
 
 /// Filter for listing sessions.
@@ -158,6 +168,16 @@ pub struct Spent {
     pub usage: Usage,
     /// Cost in US dollars, as far as prices are known.
     pub cost_usd: f64,
+    /// Number of calls whose price is not known.
+    #[serde(default)]
+    pub unpriced: u64,
+}
+
+impl Spent {
+    /// Formats the cost; `?` if it is not known.
+    pub fn cost(&self) -> String {
+        dollars_or_more(self.cost_usd, self.unpriced > 0)
+    }
 }
 
 /// A search result.

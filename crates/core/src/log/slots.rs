@@ -193,6 +193,8 @@ pub struct JobQuery {
     pub changed_at: Timestamp,
     /// Start of the day for which spending is added up.
     pub day: Timestamp,
+    /// Number of runs whose sessions are kept; `None` for all.
+    pub keep_sessions: Option<u32>,
 }
 
 /// Facts about a job from which its next step follows.
@@ -210,7 +212,15 @@ pub struct JobFacts {
     pub standing: JobStanding,
     /// Cost of its runs since the start of the day, in US dollars.
     pub spent_usd: f64,
+    /// Sessions of older runs that may be deleted, a few at a time.
+    pub surplus: Vec<SessionId>,
 }
+
+/// Maximum number of sessions in [`JobFacts::surplus`].
+pub const MAX_SURPLUS: usize = 20;
+/// Time after the end of a run within which a change of its session belongs to the run, in milliseconds. After a
+/// later one, the user works in the session, so it stays.
+pub const RUN_GRACE_MS: u64 = 60_000;
 
 /// A run without an end.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -7,8 +7,8 @@ use toml_edit::{Document, Item, TableLike};
 
 use super::{JobFileContext, JobFileError, JobProblem};
 use crate::job::{
-    CronJob, DISABLE_AFTER, DeliveryTarget, JobAction, JobLimits, JobPolicy, JobWork, MAX_ITERATIONS, Missed,
-    Overlap, TIMEOUT, check_id,
+    CronJob, DISABLE_AFTER, DeliveryTarget, JobAction, JobLimits, JobPolicy, JobWork, KEEP_SESSIONS,
+    MAX_ITERATIONS, Missed, Overlap, TIMEOUT, check_id,
 };
 use crate::schedule::{Schedule, ScheduleError, duration};
 
@@ -33,9 +33,10 @@ pub const KEYS: &[(&str, &str)] = &[
     ("timeout", "Maximum time of a run. Default: 1h."),
     ("missed", "What happens to a slot at which no Windlass was running: `skip`, `once` (the last one runs late), `once within 2h`. Default: once within half the interval."),
     ("overlap", "What happens to a slot at which the previous run has not ended: `skip`, `queue` (one waits), `parallel`. Default: skip."),
-    ("on_interrupted", "What happens to a run whose process ended: `leave` (it is marked), `continue` (its session goes on). Default: leave."),
+    ("on_interrupted", "What happens to a run whose process ended: `leave` (it is marked), `continue` (its session is resumed). Default: leave."),
     ("jitter", "Maximum random delay of a run. Default: none."),
     ("disable_after", "Number of failed runs in a row after which the job is disabled; 0 for never. Default: 5."),
+    ("keep_sessions", "Number of runs whose sessions are kept; older ones are deleted, unless you worked in them; 0 keeps all. Default: 100."),
     ("deliver", "Places where results go: `notice`, `file:PATH`, `webhook:URL`, `session:KEY`."),
     ("provider", "Provider of the run. Default: that of the folder's settings."),
     ("model", "Model of the run. Default: that of the folder's settings."),
@@ -279,6 +280,9 @@ impl Reader<'_> {
             disable_after: self
                 .number(entry, "disable_after", 0..=1_000)
                 .unwrap_or(DISABLE_AFTER),
+            keep_sessions: self
+                .number(entry, "keep_sessions", 0..=1_000_000)
+                .unwrap_or(KEEP_SESSIONS),
         }
     }
 

@@ -202,7 +202,7 @@ impl Tool for Spawn {
                 watch(&followed, watched, None).await;
             });
             let text = format!(
-                "Started agent {} in the background. Its result comes by itself; agent_wait waits for it. [{left}]",
+                "Started agent {} in the background. Its result will be delivered automatically; agent_wait waits for it. [{left}]",
                 row.title()
             );
             let details = json!({ "agent": row.session, "number": row.family.number, "name": row.job.name });

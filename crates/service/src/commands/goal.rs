@@ -218,7 +218,7 @@ async fn pause(cx: &mut CommandContext<'_>) -> Outcome {
     };
     record(cx, vec![event]).await?;
     let text = match cx.is_busy {
-        true => "Paused: no further turn starts. The running one goes on; Esc or Ctrl+C stops it.",
+        true => "Paused: no further turn starts. The running one continues; Esc or Ctrl+C stops it.",
         false => "Paused. /goal resume continues.",
     };
     Ok(Said::text(text))

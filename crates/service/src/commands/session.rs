@@ -6,7 +6,7 @@ use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::log::SessionQuery;
 
 use super::{CommandContext, Outcome, Said, Stop, Then, Words};
-use crate::format::{called, cut, date, dollars, one_line, short, short_id, standing};
+use crate::format::{called, cut, date, one_line, short, short_id, standing};
 use crate::past::{self, Exported, Stood, markdown};
 use windlass_core::log::record;
 use windlass_core::text::count;
@@ -86,7 +86,7 @@ async fn summary(cx: &CommandContext<'_>, info: &SessionInfo, text: &mut String)
             count(info.totals.messages, "message")
         ),
     );
-    row("cost", &dollars(info.totals.cost_usd));
+    row("cost", &info.totals.cost());
     row("created", &date(info.created_at));
     row(
         "updated",
@@ -131,7 +131,7 @@ async fn list(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
             info.updated_at.ago(now),
             info.totals.messages,
             standing(info.standing),
-            dollars(info.totals.cost_usd),
+            info.totals.cost(),
             cut(&called(info), TITLE)
         )
     };

@@ -6,7 +6,7 @@ use windlass_core::permission::{Mode, Policy, Rule};
 
 use super::{CommandContext, Outcome, Said, Stop, Words};
 use crate::environment::Granted;
-use crate::format::{called, cut, dollars, one_line, standing};
+use crate::format::{called, cut, one_line, standing};
 use crate::goal::Goal;
 
 /// Number of characters shown of the goal.
@@ -42,7 +42,7 @@ pub(super) async fn status(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     rows.push(("context", format!("{} tokens", totals.context_tokens)));
     let (read, wrote) = (totals.prompt_tokens, totals.completion_tokens);
     rows.push(("tokens", format!("{read} in, {wrote} out")));
-    rows.push(("cost", dollars(totals.cost_usd)));
+    rows.push(("cost", totals.cost()));
     rows.push(("queue", format!("{queue} waiting")));
     rows.extend(goal.map(|goal| ("goal", cut(&goal, GOAL))));
     let work = super::goal::standing(cx);

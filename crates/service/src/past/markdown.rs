@@ -9,7 +9,7 @@ use windlass_core::message::FragmentSource;
 use windlass_core::message::{ToolCall, ToolResult};
 
 use super::messages;
-use crate::format::{called, date, dollars, one_line, standing};
+use crate::format::{called, date, one_line, standing};
 
 /// Maximum number of lines and characters shown of a call or its result.
 const MAX_LINES: usize = 40;
@@ -46,7 +46,7 @@ fn head(info: &SessionInfo) -> String {
     let totals = &info.totals;
     let (read, wrote) = (totals.prompt_tokens, totals.completion_tokens);
     row("tokens", &format!("{read} in, {wrote} out"));
-    row("cost", &dollars(totals.cost_usd));
+    row("cost", &totals.cost());
     text
 }
 

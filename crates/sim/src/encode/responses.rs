@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::{CREATED, Context, Frame, Part};
 use crate::answer::{Answer, Stop, Thinking, fresh_id};
 use crate::seal;
+use crate::seen::offered;
 
 pub(super) fn whole(context: &Context<'_>, answer: &Answer) -> Value {
     let items = items(context, answer);
@@ -61,6 +62,8 @@ enum Content {
     Text(String),
     Refusal(String),
     Call(String),
+    /// A call whose input is free text.
+    Custom(String),
 }
 
 fn items(context: &Context<'_>, answer: &Answer) -> Vec<Item> {
@@ -76,22 +79,35 @@ fn items(context: &Context<'_>, answer: &Answer) -> Vec<Item> {
         items.push(message_item(text, answer.stop(), status));
     }
     for call in &answer.calls {
-        let id = fresh_id("fc_");
+        let tool = offered(context.body, &call.tool);
+        let (prefix, kind, key) = match tool.is_custom {
+            true => ("ctc_", "custom_tool_call", "input"),
+            false => ("fc_", "function_call", "arguments"),
+        };
+        let id = fresh_id(prefix);
         let call_id = call.id.clone().unwrap_or_else(|| fresh_id("call_"));
         let item = |status: &str, arguments: &str| {
-            json!({
+            let mut item = json!({
                 "id": id,
-                "type": "function_call",
+                "type": kind,
                 "status": status,
                 "call_id": call_id,
                 "name": call.tool,
-                "arguments": arguments,
-            })
+            });
+            item[key] = json!(arguments);
+            if let Some(namespace) = &tool.namespace {
+                item["namespace"] = json!(namespace);
+            }
+            item
         };
+        let arguments = call.arguments.clone();
         items.push(Item {
             added: item("in_progress", ""),
             done: item(status, &call.arguments),
-            content: Content::Call(call.arguments.clone()),
+            content: match tool.is_custom {
+                true => Content::Custom(arguments),
+                false => Content::Call(arguments),
+            },
             id,
         });
     }
@@ -208,6 +224,15 @@ impl Stream {
                 self.push(
                     "response.content_part.done",
                     with(&place, json!({"part": refusal_part(text)})),
+                );
+            }
+            Content::Custom(input) => {
+                self.deltas("response.custom_tool_call_input.delta", input, answer, |piece| {
+                    with(&place, json!({"delta": piece}))
+                });
+                self.push(
+                    "response.custom_tool_call_input.done",
+                    with(&place, json!({"input": input})),
                 );
             }
             Content::Call(arguments) => {

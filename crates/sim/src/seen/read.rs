@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Seen, SeenCall, SeenResult, SeenRole, SeenTurn};
+use super::{Seen, SeenCall, SeenResult, SeenRole, SeenTurn, offered};
 use crate::seal;
 
 pub(super) fn anthropic(body: &Value) -> Seen {
@@ -14,6 +14,10 @@ pub(super) fn anthropic(body: &Value) -> Seen {
         other => other.to_owned(),
     });
     for message in items(&body["messages"]) {
+        if message["role"] == "system" {
+            push_text(&mut seen.system, &text_of(&message["content"]));
+            continue;
+        }
         let turn = turn_for(&mut seen.turns, role_of(message));
         if let Some(text) = message["content"].as_str() {
             push_text(&mut turn.text, text);
@@ -92,7 +96,7 @@ fn chat_message(turns: &mut Vec<SeenTurn>, message: &Value) {
 pub(super) fn responses(body: &Value) -> Seen {
     let mut seen = common(body, "max_output_tokens");
     seen.system = string(&body["instructions"]);
-    seen.tools = names(body, |tool| tool["name"].as_str());
+    seen.tools = offered::names(body);
     seen.tool_choice = openai_choice(&body["tool_choice"]);
     if let Some(text) = body["input"].as_str() {
         push_text(&mut turn_for(&mut seen.turns, SeenRole::User).text, text);
@@ -126,7 +130,14 @@ fn responses_item(seen: &mut Seen, item: &Value) {
                 name: string(&item["name"]),
                 args: arguments(&item["arguments"]),
             }),
-        "function_call_output" => {
+        "custom_tool_call" => turn_for(&mut seen.turns, SeenRole::Assistant)
+            .calls
+            .push(SeenCall {
+                id: string(&item["call_id"]),
+                name: string(&item["name"]),
+                args: item["input"].clone(),
+            }),
+        "function_call_output" | "custom_tool_call_output" => {
             let turn = turn_for(&mut seen.turns, SeenRole::User);
             turn.images += count(&item["output"], "input_image");
             turn.results.push(SeenResult {

@@ -332,7 +332,13 @@ impl Exchange {
                 "header is required",
             ));
         }
-        validate::check(self.wire, value)
+        let betas = headers
+            .get("anthropic-beta")
+            .and_then(|betas| betas.to_str().ok());
+        match (self.wire, betas) {
+            (Protocol::Anthropic, Some(betas)) => validate::anthropic_with_betas(value, betas),
+            _ => validate::check(self.wire, value),
+        }
     }
 
     fn refuse_as(&self, refuse: &Refuse) -> Response {

@@ -35,8 +35,10 @@ const TOP: [(&str, Kind); 22] = [
 
 /// Maximum number of cache markers in a request.
 const MOST_MARKERS: usize = 4;
+/// Beta feature, without its date, that allows system messages between the others.
+pub(super) const SYSTEM_MESSAGES: &str = "mid-conversation-system-";
 
-pub(super) fn check(body: &Value) -> Check {
+pub(super) fn check(body: &Value, has_system_messages: bool) -> Check {
     let map = object("body", body)?;
     text("", map, "model")?;
     let limit = max_tokens(map)?;
@@ -49,7 +51,7 @@ pub(super) fn check(body: &Value) -> Check {
     let Some(messages) = map.get("messages") else {
         return fail("messages", "field required");
     };
-    conversation(array("messages", messages)?)?;
+    conversation(array("messages", messages)?, has_system_messages)?;
     markers(body)
 }
 
@@ -120,7 +122,7 @@ fn system(map: &Map<String, Value>) -> Check {
     }
 }
 
-fn conversation(messages: &[Value]) -> Check {
+fn conversation(messages: &[Value], has_system_messages: bool) -> Check {
     if messages.is_empty() {
         return fail("messages", "at least one message is required");
     }
@@ -132,6 +134,7 @@ fn conversation(messages: &[Value]) -> Check {
         let role = text(&path, map, "role")?;
         match role {
             "user" | "assistant" => {}
+            "system" if has_system_messages => {}
             "system" => {
                 return fail(join(&path, "role"), "system text belongs into `system`");
             }

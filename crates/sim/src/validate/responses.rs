@@ -7,10 +7,11 @@ use serde_json::{Map, Value};
 use super::fields::{Check, Kind, Null, array, fail, keys, not_blank, object, range, text};
 use super::tools::{self, Shape};
 
-const TOP: [(&str, Kind); 27] = [
+const TOP: [(&str, Kind); 28] = [
     ("model", Kind::Text),
     ("input", Kind::TextOrArray),
     ("background", Kind::Bool),
+    ("client_metadata", Kind::Object),
     ("context_management", Kind::Array),
     ("include", Kind::Array),
     ("instructions", Kind::Text),

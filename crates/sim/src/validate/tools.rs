@@ -16,6 +16,23 @@ pub(super) enum Shape {
 }
 
 const MOST_TOOLS: usize = 128;
+/// Tools of the Responses API that the service itself runs or defines. The simulated model never calls them.
+const HOSTED: [&str; 14] = [
+    "apply_patch",
+    "code_interpreter",
+    "computer",
+    "computer_use_preview",
+    "file_search",
+    "image_generation",
+    "local_shell",
+    "mcp",
+    "shell",
+    "tool_search",
+    "web_search",
+    "web_search_2025_08_26",
+    "web_search_preview",
+    "web_search_preview_2025_03_11",
+];
 
 /// Checks `tools`, `tool_choice` and `parallel_tool_calls` of an Anthropic request.
 pub(super) fn anthropic(map: &Map<String, Value>) -> Check {
@@ -102,6 +119,10 @@ pub(super) fn openai(map: &Map<String, Value>, shape: Shape) -> Check {
         },
         Some(choice) => {
             let choice = object("tool_choice", choice)?;
+            let kind = text("tool_choice", choice, "type")?;
+            if shape == Shape::Flat && (kind == "allowed_tools" || HOSTED.contains(&kind)) {
+                return Ok(());
+            }
             let (path, holder) = match (shape, choice.get("function")) {
                 (Shape::Nested, Some(function)) => {
                     ("tool_choice.function", object("tool_choice.function", function)?)
@@ -132,24 +153,116 @@ fn openai_names(map: &Map<String, Value>, shape: Shape) -> Result<Option<HashSet
     for (index, tool) in tools.iter().enumerate() {
         let path = format!("tools[{index}]");
         let tool = object(&path, tool)?;
-        if text(&path, tool, "type")? != "function" {
-            return fail(join(&path, "type"), "only function tools are supported");
+        let name = match (shape, text(&path, tool, "type")?) {
+            (Shape::Flat, kind) => flat(&path, tool, kind)?,
+            (Shape::Nested, kind @ ("function" | "custom")) => Some(nested(&path, tool, kind)?),
+            (Shape::Nested, _) => return fail(join(&path, "type"), "must be function or custom"),
+        };
+        if let Some(name) = name {
+            unique(&path, &mut names, name)?;
         }
-        let name = match shape {
-            Shape::Flat => function(&path, tool, &[("type", Kind::Text)])?,
-            Shape::Nested => {
-                let known = [("type", Kind::Text), ("function", Kind::Object)];
-                keys(&path, tool, &known, Null::Refused)?;
-                let path = join(&path, "function");
-                let Some(inner) = tool.get("function") else {
-                    return fail(path, "field required");
-                };
-                function(&path, object(&path, inner)?, &[])?
-            }
+    }
+    Ok(Some(names))
+}
+
+/// Checks tools that an item of a Responses conversation adds.
+pub(super) fn added(path: &str, tools: &[Value]) -> Check {
+    let mut names = HashSet::new();
+    for (index, tool) in tools.iter().enumerate() {
+        let path = format!("{path}[{index}]");
+        let tool = object(&path, tool)?;
+        if let Some(name) = flat(&path, tool, text(&path, tool, "type")?)? {
+            unique(&path, &mut names, name)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks one tool of the Responses API and returns its name, if it has one.
+fn flat<'v>(
+    path: &str,
+    tool: &'v Map<String, Value>,
+    kind: &str,
+) -> Result<Option<&'v str>, super::Violation> {
+    Ok(match kind {
+        "function" => Some(function(path, tool, &[("type", Kind::Text)])?),
+        "custom" => Some(custom(path, tool, &[("type", Kind::Text)])?),
+        "namespace" => Some(namespace(path, tool)?),
+        kind if HOSTED.contains(&kind) => None,
+        _ => {
+            let known: Vec<&str> = ["function", "custom", "namespace"]
+                .into_iter()
+                .chain(HOSTED)
+                .collect();
+            return fail(join(path, "type"), format!("must be one of {}", known.join(", ")));
+        }
+    })
+}
+
+/// Checks one tool of Chat Completions and returns its name.
+fn nested<'v>(path: &str, tool: &'v Map<String, Value>, kind: &str) -> Result<&'v str, super::Violation> {
+    keys(
+        path,
+        tool,
+        &[("type", Kind::Text), (kind, Kind::Object)],
+        Null::Refused,
+    )?;
+    let path = join(path, kind);
+    let Some(inner) = tool.get(kind) else {
+        return fail(path, "field required");
+    };
+    let inner = object(&path, inner)?;
+    match kind {
+        "custom" => custom(&path, inner, &[]),
+        _ => function(&path, inner, &[]),
+    }
+}
+
+/// Checks one tool that takes free text, and returns its name.
+fn custom<'v>(
+    path: &str,
+    map: &'v Map<String, Value>,
+    more: &[(&str, Kind)],
+) -> Result<&'v str, super::Violation> {
+    let mut known = vec![
+        ("name", Kind::Text),
+        ("description", Kind::Text),
+        ("format", Kind::Object),
+        ("defer_loading", Kind::Bool),
+    ];
+    known.extend_from_slice(more);
+    keys(path, map, &known, Null::Absent)?;
+    let name = text(path, map, "name")?;
+    tool_name(&join(path, "name"), name)?;
+    Ok(name)
+}
+
+/// Checks a group of tools and returns its name.
+fn namespace<'v>(path: &str, map: &'v Map<String, Value>) -> Result<&'v str, super::Violation> {
+    let known = [
+        ("type", Kind::Text),
+        ("name", Kind::Text),
+        ("description", Kind::Text),
+        ("tools", Kind::Array),
+    ];
+    keys(path, map, &known, Null::Absent)?;
+    let name = text(path, map, "name")?;
+    tool_name(&join(path, "name"), name)?;
+    let Some(tools) = map.get("tools") else {
+        return fail(join(path, "tools"), "field required");
+    };
+    let mut names = HashSet::new();
+    for (index, tool) in array(&join(path, "tools"), tools)?.iter().enumerate() {
+        let path = format!("{path}.tools[{index}]");
+        let tool = object(&path, tool)?;
+        let name = match text(&path, tool, "type")? {
+            "function" => function(&path, tool, &[("type", Kind::Text)])?,
+            "custom" => custom(&path, tool, &[("type", Kind::Text)])?,
+            _ => return fail(join(&path, "type"), "must be function or custom"),
         };
         unique(&path, &mut names, name)?;
     }
-    Ok(Some(names))
+    Ok(name)
 }
 
 /// Checks one function and returns its name.
@@ -163,6 +276,7 @@ fn function<'v>(
         ("description", Kind::Text),
         ("parameters", Kind::Object),
         ("strict", Kind::Bool),
+        ("defer_loading", Kind::Bool),
     ];
     known.extend_from_slice(more);
     keys(path, map, &known, Null::Absent)?;

@@ -162,7 +162,7 @@ fn grouped(
             "WITH RECURSIVE below (id) AS (SELECT ?1 UNION SELECT session.id FROM session, below \
              WHERE session.parent = below.id) \
              SELECT {of}, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write), \
-             coalesce(sum(cost_usd), 0) FROM booking WHERE {condition} \
+             coalesce(sum(cost_usd), 0), sum(cost_usd IS NULL) FROM booking WHERE {condition} \
              GROUP BY 1 ORDER BY {order}"
         ))
         .map_err(told)?;
@@ -181,6 +181,7 @@ fn grouped(
                     ..Usage::default()
                 },
                 cost_usd: row.get(6)?,
+                unpriced: number(7)?,
             })
         })
         .map_err(told)?;

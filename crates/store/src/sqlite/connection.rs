@@ -91,9 +91,7 @@ fn refuse_damaged(path: &Path) -> Result<(), LogError> {
             "{} is not a regular file, so it cannot be the database; move it away",
             path.display()
         ))),
-        Ok(data) if data.len() == 0 => Err(damaged(
-            "the file is empty, all sessions in it are lost; restore a backup, or remove the file to start anew",
-        )),
+        Ok(data) if data.len() == 0 => Err(damaged("the file is empty: the sessions in it are lost")),
         Ok(_) if has_foreign_log(path) => Err(damaged(
             "the file beside it that ends in -wal, which has the last changes, is not a write-ahead log",
         )),

@@ -15,7 +15,9 @@ use super::{lease, memory};
 const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, \
     session.prompt_tokens + coalesce(descendants.prompt_tokens, 0), \
     session.completion_tokens + coalesce(descendants.completion_tokens, 0), context_tokens, \
-    session.cost_usd + coalesce(descendants.cost_usd, 0), summary, last_seq, created_at, updated_at, user_name";
+    session.cost_usd + coalesce(descendants.cost_usd, 0), summary, last_seq, created_at, updated_at, user_name, \
+    CASE WHEN session.cost_usd = 0 THEN \
+      EXISTS (SELECT 1 FROM booking WHERE booking.session = session.id AND booking.cost_usd IS NULL) ELSE 0 END";
 
 /// Matches that are read for each one that is shown, so that sessions with several of them are recognized.
 const WIDER: usize = 5;
@@ -84,6 +86,7 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
             completion_tokens: number(11)?,
             context_tokens: number(12)?,
             cost_usd: row.get(13)?,
+            unpriced: row.get(19)?,
         },
         summary: row.get::<_, Option<String>>(14)?.map(MessageId::from),
         last_seq: number(15)?,

@@ -9,8 +9,8 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    Claimed, Durability, JobFacts, JobQuery, JobStanding, LogError, NewSlot, RunningSlot, SlotCause, SlotEnd,
-    SlotKey, SlotRecord, SlotSession, SlotState, Slots,
+    Claimed, Durability, JobFacts, JobQuery, JobStanding, LogError, MAX_SURPLUS, NewSlot, RUN_GRACE_MS,
+    RunningSlot, SlotCause, SlotEnd, SlotKey, SlotRecord, SlotSession, SlotState, Slots,
 };
 
 use super::SqliteStore;
@@ -136,6 +136,7 @@ fn known_facts(
         last_ended: last_ended(connection, &query.job)?,
         running: running(connection, &query.job, now)?,
         spent_usd: spent(connection, query)?,
+        surplus: surplus(connection, query)?,
         ..facts
     }))
 }
@@ -179,6 +180,28 @@ fn running(connection: &Connection, job: &str, now: Timestamp) -> Result<Vec<Run
                 attempts: row.get(4)?,
             })
         })
+        .map_err(told)?;
+    rows.map(|row| row.map_err(told)).collect()
+}
+
+/// Returns sessions of runs before those whose sessions are kept, unless somebody works in them.
+fn surplus(connection: &Connection, query: &JobQuery) -> Result<Vec<SessionId>, LogError> {
+    let Some(keep) = query.keep_sessions else {
+        return Ok(Vec::new());
+    };
+    let mut select = connection
+        .prepare_cached(
+            "SELECT id FROM (\
+               SELECT session.id AS id, session.updated_at AS changed, max(cron_slot.ended_at) AS ended, \
+                 max(cron_slot.slot) AS slot FROM cron_slot JOIN session ON session.id = cron_slot.session \
+               WHERE cron_slot.job = ?1 AND cron_slot.ended_at IS NOT NULL AND session.key IS NULL \
+               GROUP BY session.id ORDER BY slot DESC LIMIT -1 OFFSET ?2) \
+             WHERE changed <= ended + ?3 ORDER BY slot LIMIT ?4",
+        )
+        .map_err(told)?;
+    let values = params![query.job, keep, signed(RUN_GRACE_MS), signed(MAX_SURPLUS as u64)];
+    let rows = select
+        .query_map(values, |row| Ok(SessionId::from(row.get::<_, String>(0)?)))
         .map_err(told)?;
     rows.map(|row| row.map_err(told)).collect()
 }
@@ -315,8 +338,10 @@ fn stand(connection: &Connection, job: &str, standing: &JobStanding) -> Result<(
 fn prune(connection: &Connection, job: &str) -> Result<(), LogError> {
     connection
         .prepare_cached(
+            // A slot with a session of its own stays as long as the session, which is found by it when it is deleted.
             "DELETE FROM cron_slot WHERE job = ?1 AND state <> 'running' AND slot < (\
-               SELECT slot FROM cron_slot WHERE job = ?1 ORDER BY slot DESC LIMIT 1 OFFSET ?2)",
+               SELECT slot FROM cron_slot WHERE job = ?1 ORDER BY slot DESC LIMIT 1 OFFSET ?2) \
+             AND NOT EXISTS (SELECT 1 FROM session WHERE session.id = cron_slot.session AND session.key IS NULL)",
         )
         .and_then(|mut delete| delete.execute(params![job, KEPT - 1]))
         .map(drop)

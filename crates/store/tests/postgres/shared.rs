@@ -91,6 +91,7 @@ async fn a_slot_has_one_winner() {
         definition: "daily".to_owned(),
         changed_at: Timestamp(1),
         day: Timestamp(0),
+        keep_sessions: None,
     };
     let claims = (0..12).map(|number| {
         let (store, query) = (bed.again(), query.clone());

@@ -4,7 +4,7 @@ use base64::Engine;
 use ratatui::text::Line;
 use windlass_api::{
     AgentRow, Checkpoint, ClientError, CommandReply, Entry, Event, FileChange, Follow, Message, OnBusy, Part,
-    SessionId, SessionInfo, Timestamp, dollars, is_own_call, user_messages,
+    SessionId, SessionInfo, Timestamp, is_own_call, user_messages,
 };
 use windlass_core::text::count;
 
@@ -12,7 +12,7 @@ use super::{App, Done, Edited, Effect, Older, Report, Subscription, commands};
 use crate::composer::{CompletionQuery, Draft};
 use crate::desktop::Image;
 use crate::menu::{Choice, Menu};
-use crate::overlay::{Pager, Row, Subject};
+use crate::overlay::{Pager, Row, Subject, fleet};
 use crate::text::{one_line, plain};
 use crate::theme::Tone;
 use crate::transcript::{RenderOptions, Transcript};
@@ -137,7 +137,16 @@ impl App {
                 .map(|row| (row.session.to_string(), row.family.number));
             self.caches.agents = numbers.collect();
         }
-        self.list(Subject::Agents, found, |found| fleet(&found, now));
+        let theme = self.view.theme;
+        let mut summary = String::new();
+        self.list(Subject::Agents, found, |found| {
+            let (line, rows) = fleet(&found, now, theme);
+            summary = line;
+            rows
+        });
+        if let Some(overlay) = &mut self.overlay {
+            overlay.sum_up(Subject::Agents, summary);
+        }
     }
 
     fn commanded(&mut self, line: &str, reply: Result<CommandReply, ClientError>) {
@@ -379,44 +388,14 @@ fn sessions(current: &SessionId, found: &[SessionInfo], now: Timestamp) -> Vec<R
             detail: format!(
                 "{} · {} · {} · {}",
                 count(info.totals.messages, "message"),
-                dollars(info.totals.cost_usd),
+                info.totals.cost(),
                 info.place.rsplit('/').next().unwrap_or_default(),
                 info.updated_at.ago(now)
             ),
+            ..Row::default()
         }
     };
     found.iter().filter(|info| !is_new(info)).map(row).collect()
-}
-
-/// Lists agents: their state and task, then turns, tokens, cost and tokens per minute.
-fn fleet(found: &[AgentRow], now: Timestamp) -> Vec<Row> {
-    let row = |agent: &AgentRow| {
-        let indent = "  ".repeat(usize::from(agent.family.depth.saturating_sub(1)));
-        let waits = agent.status.waiting_on.as_ref().map(|on| format!(" for {on}"));
-        let tokens = agent.spent.tokens.unwrap_or_default();
-        let until = agent.ended_at.unwrap_or(now).0;
-        let milliseconds = until.saturating_sub(agent.created_at.0).max(1);
-        let rate = match agent.status.state.is_active() {
-            true => format!("  {} tokens/min", tokens.saturating_mul(60_000) / milliseconds),
-            false => String::new(),
-        };
-        Row {
-            key: agent.session.to_string(),
-            text: format!(
-                "{indent}{}  {}{}  {}",
-                agent.title(),
-                agent.status.state,
-                waits.unwrap_or_default(),
-                one_line(&agent.job.task)
-            ),
-            detail: format!(
-                "{}  {tokens} tokens  {}{rate}",
-                count(agent.spent.turns.unwrap_or_default(), "turn"),
-                dollars(agent.spent.cost_usd.unwrap_or_default()),
-            ),
-        }
-    };
-    found.iter().map(row).collect()
 }
 
 fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
@@ -429,6 +408,7 @@ fn checkpoints(found: &[Checkpoint]) -> Vec<Row> {
             checkpoint.tools.join(", "),
             if checkpoint.undone { "  undone" } else { "" }
         ),
+        ..Row::default()
     };
     let with_files = found.iter().filter(|checkpoint| checkpoint.files > 0);
     with_files.rev().map(row).collect()
@@ -440,6 +420,7 @@ fn messages(found: &[Entry]) -> Vec<Row> {
         key: seq.to_string(),
         text: one_line(&message.user_text()),
         detail: String::new(),
+        ..Row::default()
     };
     user_messages(found).into_iter().rev().map(row).collect()
 }

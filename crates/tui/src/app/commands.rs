@@ -153,6 +153,7 @@ impl App {
                     Palette::Light => "for a light background".to_owned(),
                     Palette::None => "no colour".to_owned(),
                 },
+                ..Row::default()
             };
             let rows = Palette::ALL.into_iter().map(row).collect();
             let picker = Picker::new(Subject::Themes, rows)
@@ -210,18 +211,22 @@ impl App {
         let name = words.split_whitespace().next().unwrap_or_default();
         let offers = self.jobs.ports.connections.offers(&self.session.info.id);
         if name.is_empty() {
-            let row = |offer: &windlass_api::Offer| Row {
-                key: offer.name.clone(),
-                text: offer.name.clone(),
-                detail: format!(
-                    "{} · {}",
-                    match (offer.is_ready, offer.needs_key) {
-                        (true, _) => "ready",
-                        (false, true) => "needs a key",
-                        (false, false) => "your own server",
-                    },
-                    offer.model
-                ),
+            let row = |offer: &windlass_api::Offer| {
+                let state = match (offer.is_ready, offer.needs_key) {
+                    (true, _) => "ready",
+                    (false, true) => "needs a key",
+                    (false, false) => "your own server",
+                };
+                let model = match offer.model.as_str() {
+                    "" => String::new(),
+                    model => format!(" · {model}"),
+                };
+                Row {
+                    key: offer.name.clone(),
+                    text: offer.name.clone(),
+                    detail: format!("{state}{model}"),
+                    ..Row::default()
+                }
             };
             let rows = offers.iter().map(row).collect();
             self.overlay = Some(Box::new(Picker::new(Subject::Providers, rows)));
@@ -268,6 +273,7 @@ impl App {
             key: name.to_owned(),
             text: name.to_owned(),
             detail: meaning.to_owned(),
+            ..Row::default()
         };
         let rows = EFFORTS.into_iter().map(row).collect();
         let picker = Picker::new(Subject::Efforts, rows).at(&self.session.status.place.effort);
@@ -288,6 +294,7 @@ impl App {
                 },
                 text: crate::text::one_line(&name),
                 key: name,
+                ..Row::default()
             }
         };
         let mut rows: Vec<Row> = lines.iter().map(row).collect();

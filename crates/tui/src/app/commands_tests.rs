@@ -183,7 +183,7 @@ async fn a_letter_with_ctrl_is_no_answer() {
     assert_eq!(stage.calls(), ["reply 1 Permission(Once)"]);
 }
 
-/// SUB-8: `/agents` opens the fleet: each agent with its state, turns, tokens, cost and burn rate; keys attach, stop and
+/// SUB-8: `/agents` opens the fleet: each agent with its state, time, tokens, cost and burn rate, and their sum; keys attach, stop and
 /// steer the selected one.
 #[tokio::test]
 async fn the_fleet_has_a_screen() {
@@ -191,11 +191,11 @@ async fn the_fleet_has_a_screen() {
     stage.keys("/agents <Enter>").await;
     let screen = stage.screen();
     for part in [
-        "Agents of this session",
-        "1 scout running find the bug",
-        "2 scout done write the tests",
-        "3 turns 1200 tokens",
-        "tokens/min",
+        "Fleet · 2 agents: 1 running · 1 done · 2400 tokens · $0.5000",
+        "● running   1 scout  find the bug",
+        "✓ done      2 scout  write the tests",
+        "1:00  1200 tokens  $0.2500",
+        "/min",
         "ctrl+s steer",
     ] {
         assert!(screen.contains(part), "{part}\n{screen}");

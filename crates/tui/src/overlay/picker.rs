@@ -1,7 +1,7 @@
 //! A full-screen list to choose from, with a preview of the selected row.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use ratatui::text::Line;
+use ratatui::text::{Line, Span};
 
 use super::{Overlay, OverlayAction, Step};
 use crate::menu;
@@ -38,7 +38,7 @@ impl Subject {
             Self::Messages => "Go back to an earlier message",
             Self::Themes => "Theme",
             Self::Providers => "Set up a model",
-            Self::Agents => "Agents of this session",
+            Self::Agents => "Fleet",
             Self::Models => "Model from the next turn on",
             Self::Efforts => "Reasoning effort from the next turn on",
         }
@@ -80,14 +80,44 @@ impl Subject {
 }
 
 /// One row.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Row {
     /// Identifier of the row.
     pub(crate) key: String,
+    /// Spans before the main text, drawn as they are.
+    pub(crate) lead: Vec<(String, Tone)>,
     /// Main text.
     pub(crate) text: String,
     /// Additional text at the right.
     pub(crate) detail: String,
+    /// Text that is searched; empty for the main text.
+    pub(crate) search: String,
+}
+
+impl Row {
+    fn searched(&self) -> &str {
+        match self.search.as_str() {
+            "" => &self.text,
+            search => search,
+        }
+    }
+
+    /// Width of the lead and the main text.
+    fn columns(&self) -> usize {
+        self.lead_columns() + width(&indented_line(&self.text))
+    }
+
+    /// Returns the details. After a lead they are in columns already.
+    fn shown_detail(&self) -> String {
+        match self.lead.is_empty() {
+            true => one_line(&self.detail),
+            false => self.detail.clone(),
+        }
+    }
+
+    fn lead_columns(&self) -> usize {
+        self.lead.iter().map(|(text, _)| width(text)).sum()
+    }
 }
 
 /// A list with a search text, a selection and a preview.
@@ -97,6 +127,8 @@ pub(crate) struct Picker {
     words: String,
     selected: usize,
     preview: Option<(String, Vec<Line<'static>>)>,
+    /// Line that sums up all rows, in place of the title.
+    summary: String,
     /// Key of the last requested preview.
     wanted: Option<String>,
     is_loading: bool,
@@ -113,6 +145,7 @@ impl Picker {
             words: String::new(),
             selected: 0,
             preview: None,
+            summary: String::new(),
             wanted: None,
             is_loading: true,
             shows_colours: false,
@@ -144,7 +177,7 @@ impl Picker {
         if self.subject.searches() {
             return self.rows.iter().collect();
         }
-        menu::best(&self.words, &self.rows, |row| &row.text)
+        menu::best(&self.words, &self.rows, Row::searched)
     }
 
     fn key(&self) -> Option<String> {
@@ -198,19 +231,24 @@ impl Picker {
             return vec![Line::styled(cut(text, columns), theme.style(Tone::Dim))];
         }
         let first = self.selected.saturating_sub(rows.saturating_sub(1));
-        let texts = found.iter().map(|row| width(&indented_line(&row.text)));
-        let details = found.iter().map(|row| width(&one_line(&row.detail)));
+        let texts = found.iter().map(|row| row.columns());
+        let details = found.iter().map(|row| width(&row.shown_detail()));
         let room = columns
             .saturating_sub(details.max().unwrap_or_default() + 4)
             .max(columns / 2);
         let column = texts.max().unwrap_or_default().min(room);
         let shown = found.iter().enumerate().skip(first).take(rows);
         let line = |(index, row): (usize, &&Row)| {
-            let detail = one_line(&row.detail);
+            let detail = row.shown_detail();
             // Details stand in one column, as far left as the texts allow.
-            let text = cut(&indented_line(&row.text), column);
-            let gap = column.saturating_sub(width(&text)) + 2;
-            menu::row(index == self.selected, text, gap, detail, theme, columns)
+            let text = cut(
+                &indented_line(&row.text),
+                column.saturating_sub(row.lead_columns()),
+            );
+            let gap = column.saturating_sub(row.lead_columns() + width(&text)) + 2;
+            let lead = row.lead.iter();
+            let lead = lead.map(|(text, tone)| Span::styled(text.clone(), theme.style(*tone)));
+            menu::row_with_lead(index == self.selected, lead, (text, gap, detail), theme, columns)
         };
         shown.map(line).collect()
     }
@@ -285,6 +323,12 @@ impl Overlay for Picker {
         }
     }
 
+    fn sum_up(&mut self, of: Subject, summary: String) {
+        if of == self.subject {
+            self.summary = summary;
+        }
+    }
+
     fn preview(&mut self, key: &str, lines: Vec<Line<'static>>) {
         self.preview = Some((key.to_owned(), lines));
     }
@@ -292,7 +336,10 @@ impl Overlay for Picker {
     fn render(&mut self, (columns, rows): (usize, usize), theme: Theme) -> Picture {
         let theme = self.shown_theme(theme);
         let mut lines = Vec::with_capacity(rows);
-        let title = cut(self.subject.title(), columns);
+        let title = match self.summary.as_str() {
+            "" => cut(self.subject.title(), columns),
+            summary => cut(&format!("{} · {summary}", self.subject.title()), columns),
+        };
         lines.push(Line::styled(title, theme.style(Tone::Heading)));
         let search = format!("search: {}", plain(&self.words));
         let cursor = (width(&search), 1);

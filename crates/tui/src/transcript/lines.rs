@@ -6,7 +6,7 @@ use super::card::folded;
 use super::item::{Item, Placed, RenderOptions};
 use super::{BESIDE, KEPT, Transcript};
 
-/// Maximum number of rows of a call that is not followed by a blank line.
+/// Maximum number of rows of a short call. Only between two of those is there no blank line.
 const CLOSE_ROWS: usize = 2;
 /// Maximum number of planned calls shown.
 const PLANNED_ROWS: usize = 8;
@@ -37,12 +37,12 @@ impl Transcript {
     fn print(&mut self, mut placed: Placed, options: RenderOptions, lines: &mut Vec<Line<'static>>) {
         let is_call = matches!(placed.item, Item::Call(_));
         let is_begun = matches!(placed.item, Item::Answer { begun: true, .. });
-        let stands_close = is_begun || (is_call && self.last_was_call);
-        if !stands_close {
+        let own = placed.item.rest(options);
+        let is_short_call = is_call && own.len() <= CLOSE_ROWS;
+        if !(is_begun || (is_short_call && self.last_was_call)) {
             lines.push(Line::default());
         }
-        let own = placed.item.rest(options);
-        self.last_was_call = is_call && own.len() <= CLOSE_ROWS;
+        self.last_was_call = is_short_call;
         lines.extend(own);
         self.past.push_back(placed);
         self.forget_older();
@@ -66,11 +66,12 @@ impl Transcript {
         let mut last_was_call = self.last_was_call;
         for placed in &mut self.open {
             let is_call = matches!(placed.item, Item::Call(_));
-            if !(is_call && last_was_call) {
+            let own = placed.lines(options, now_ms);
+            let is_short_call = is_call && own.len() <= CLOSE_ROWS;
+            if !(is_short_call && last_was_call) {
                 lines.push(Line::default());
             }
-            let own = placed.lines(options, now_ms);
-            last_was_call = is_call && own.len() <= CLOSE_ROWS;
+            last_was_call = is_short_call;
             lines.extend_from_slice(&own);
         }
         let planned = self.planned(options, now_ms);

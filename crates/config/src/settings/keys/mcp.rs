@@ -279,7 +279,7 @@ pub(super) static SERVERS: Section = Section {
                 set: put_below,
             },
             help: "Environment variable of the program.",
-            effect: "The program gets these and a few harmless ones, and no others of yours.",
+            effect: "The program gets these and a few harmless ones, and none of your other variables.",
             example: "\"${GITHUB_TOKEN}\"",
             project_ok: false,
         },

@@ -9,7 +9,7 @@ use windlass_sandbox::sha256_hex;
 
 /// The effect of `sandbox = "off"`, as a clause.
 pub const GIVES_UP: &str =
-    "it could read and change every file of yours, see your other programs, and use the network";
+    "it could read and change all your files, see your other programs, and use the network";
 
 /// Approvals in a file, each bound to the whole configuration of a server.
 pub struct ServerApprovals(Option<PathBuf>);

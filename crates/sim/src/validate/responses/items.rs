@@ -6,8 +6,10 @@ use serde_json::{Map, Value};
 
 use crate::seal;
 use crate::validate::fields::{
-    Check, Kind, Null, call_id, each_part, fail, image_url, join, keys, not_blank, object, text, tool_name,
+    Check, Kind, Null, array, call_id, each_part, fail, image_url, join, keys, not_blank, object, text,
+    tool_name,
 };
+use crate::validate::tools;
 
 /// Maximum length of a call id.
 const LONGEST_ID: usize = 64;
@@ -44,8 +46,10 @@ pub(super) fn check(items: &[Value], stored: bool) -> Check {
                 reasoning(&path, map, stored)?;
                 walk.reasoning = Some(index);
             }
-            "function_call" => call(&path, map, &mut walk)?,
-            "function_call_output" => output(&path, map, &mut walk)?,
+            "function_call" => call(&path, map, &mut walk, "arguments")?,
+            "custom_tool_call" => call(&path, map, &mut walk, "input")?,
+            "function_call_output" | "custom_tool_call_output" => output(&path, map, &mut walk)?,
+            "additional_tools" => additional_tools(&path, map)?,
             other => {
                 return fail(
                     join(&path, "type"),
@@ -123,6 +127,23 @@ fn message(path: &str, map: &Map<String, Value>, walk: &mut Walk<'_>) -> Check {
     }
 }
 
+/// Checks an item that adds tools from here on.
+fn additional_tools(path: &str, map: &Map<String, Value>) -> Check {
+    let known = [
+        ("type", Kind::Text),
+        ("id", Kind::Text),
+        ("role", Kind::Text),
+        ("tools", Kind::Array),
+        ("status", Kind::Text),
+    ];
+    keys(path, map, &known, Null::Absent)?;
+    let path = join(path, "tools");
+    match map.get("tools") {
+        Some(added) => tools::added(&path, array(&path, added)?),
+        None => fail(path, "field required"),
+    }
+}
+
 fn reasoning(path: &str, map: &Map<String, Value>, stored: bool) -> Check {
     let known = [
         ("type", Kind::Text),
@@ -151,24 +172,26 @@ fn reasoning(path: &str, map: &Map<String, Value>, stored: bool) -> Check {
     }
 }
 
-fn call<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>) -> Check {
+/// Checks a call whose arguments are under `arguments`.
+fn call<'v>(path: &str, map: &'v Map<String, Value>, walk: &mut Walk<'v>, arguments: &str) -> Check {
     let known = [
         ("type", Kind::Text),
         ("id", Kind::Text),
         ("call_id", Kind::Text),
         ("name", Kind::Text),
-        ("arguments", Kind::Text),
+        (arguments, Kind::Text),
         ("status", Kind::Text),
         ("namespace", Kind::Text),
     ];
     keys(path, map, &known, Null::Absent)?;
     walk.model_speaks(path)?;
     walk.reasoning = None;
-    item_id(path, map, "fc")?;
+    let prefix = if arguments == "input" { "ctc" } else { "fc" };
+    item_id(path, map, prefix)?;
     let id = call_id(path, map, "call_id", LONGEST_ID)?;
     tool_name(&join(path, "name"), text(path, map, "name")?)?;
-    if !map.get("arguments").is_some_and(Value::is_string) {
-        return fail(join(path, "arguments"), "field required");
+    if !map.get(arguments).is_some_and(Value::is_string) {
+        return fail(join(path, arguments), "field required");
     }
     if !walk.ids.insert(id) {
         return fail(join(path, "call_id"), format!("`{id}` is used twice"));

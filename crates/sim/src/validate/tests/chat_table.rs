@@ -40,7 +40,7 @@ fn top_level_and_tools() {
         ),
         case("/max_tokens", json!(0), "above 0"),
         case("/tools", json!([]), "must not be an empty array"),
-        case("/tools/0/type", json!("web"), "only function tools"),
+        case("/tools/0/type", json!("web"), "must be function or custom"),
         case("/tools/0/function/name", json!("a b"), "must match"),
         case(
             "/tools/0/function/parameters",

@@ -46,8 +46,30 @@ fn top_level_and_tools() {
         case("/max_output_tokens", json!(3), "at least 16"),
         case("/stream_options", json!({}), "only allowed when stream is true"),
         case("/tools/0/function", json!({}), "extra inputs"),
-        case("/tools/0/type", json!("web_search"), "only function tools"),
+        case("/tools/0/type", json!("web"), "must be one of function, custom"),
         case("/tools/0/strict", json!(true), "additionalProperties"),
+        case(
+            "/tools/0",
+            json!({"type": "web_search", "external_web_access": true}),
+            "",
+        ),
+        case(
+            "/tools/0",
+            json!({"type": "custom", "name": "patch", "format": {"type": "text"}}),
+            "",
+        ),
+        case(
+            "/tools/0",
+            json!({"type": "namespace", "name": "team", "description": "x", "tools": [{"type": "function", "name": "call"}]}),
+            "",
+        ),
+        case(
+            "/tools/0",
+            json!({"type": "namespace", "name": "team", "tools": [{"type": "web_search"}]}),
+            "tools[0].tools[0].type: must be function or custom",
+        ),
+        case("/tool_choice", json!({"type": "web_search"}), ""),
+        case("/client_metadata", json!({"a": "b"}), ""),
         case("/tool_choice", json!({"type": "function", "name": "bash"}), ""),
         case(
             "/tool_choice",
