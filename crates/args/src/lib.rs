@@ -50,7 +50,8 @@ pub use self::mcp_client::{McpAddOptions, McpClientCommand, McpImportFrom};
 pub use self::memory::{MEMORY_HELP, MemoryCommand};
 use self::serve::{ATTACH_HELP, AUDIT_HELP, CLUSTER_HELP, SERVE_HELP, TOKEN_HELP};
 pub use self::serve::{
-    AttachOptions, AuditCommand, AuditOptions, ClusterCommand, ClusterOptions, ServeOptions, TokenCommand, TokenScope,
+    AttachOptions, AuditCommand, AuditOptions, ClusterCommand, ClusterOptions, ServeOptions, TokenCommand,
+    TokenScope,
 };
 pub use self::skills::{PluginsCommand, SkillsCommand};
 use windlass_config::environment::Given;

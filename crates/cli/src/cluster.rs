@@ -13,10 +13,10 @@ use windlass_core::clock::{SystemClock, span};
 use windlass_core::log::{ClusterStore, ServerInfo, ServerRow, Store};
 use windlass_service::Service;
 
-use windlass_args::{ClusterCommand, ClusterOptions};
 use crate::exit::Exit;
 use crate::session_choice::{SessionChoice, SessionStore, problem};
 use crate::terminal::{plain, say, tell};
+use windlass_args::{ClusterCommand, ClusterOptions};
 
 /// Scope and name of the store's small value with the secret.
 const SECRET: (&str, &str) = ("cluster", "secret");

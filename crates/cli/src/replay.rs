@@ -11,9 +11,7 @@ use windlass_core::clock::SystemClock;
 use windlass_core::log::{Entry, Exchange, Frame, Store};
 use windlass_core::provider::Provider;
 use windlass_core::text::count;
-use windlass_replay::{
-    RecordedChoices, Replay, ReplayProviders, ReplayRecording, ReplayVerdict, TurnAgain,
-};
+use windlass_replay::{RecordedChoices, Replay, ReplayProviders, ReplayRecording, ReplayVerdict, TurnAgain};
 use windlass_service::{Options, Service};
 use windlass_sim::{Brain, Recorded, SimHandle};
 use windlass_tools::{BackgroundJobs, TodoList};
