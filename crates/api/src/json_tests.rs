@@ -55,7 +55,7 @@ fn info_json() -> Value {
     json!({
         "id": "s1", "parent": null, "label": {"title": "T", "name": null, "key": null}, "place": "/project",
         "standing": "answered", "model": ["p", "m"],
-        "totals": {"messages": 2, "prompt_tokens": 3, "completion_tokens": 4, "context_tokens": 5, "cost_usd": 0.5},
+        "totals": {"messages": 2, "prompt_tokens": 3, "completion_tokens": 4, "context_tokens": 5, "cost_usd": 0.5, "unpriced": false},
         "summary": null, "last_seq": 7, "created_at": 1, "updated_at": 2
     })
 }

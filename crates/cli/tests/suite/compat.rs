@@ -186,7 +186,7 @@ fn json_on_every_path() {
         for (args, code, kind) in [
             (&["exec", "hi"][..], 8, "provider"),
             (&["exec", "hi", "--provider", "anthropic"], 8, "provider"),
-            (&["exec", "hi", "--mode", "strange"], 3, "config"),
+            (&["exec", "hi", "--mode", "strange"], 2, "usage"),
             (&["exec", "hi", "--provider", "sim", "--continue"], 2, "usage"),
         ] {
             let args = [args, &["-o", format]].concat();

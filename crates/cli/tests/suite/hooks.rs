@@ -296,18 +296,33 @@ fn a_hanging_hook_is_ended_with_the_turn() {
     assert!(!workspace.has("ran.txt"));
 }
 
-/// HOOK-3: a script in the workspace that the model changes does not run outside the sandbox.
+/// HOOK-3, SAFE-10: the model cannot change a script of a hook without an approval.
+#[test]
+fn a_script_of_a_hook_is_protected() {
+    let (_sim, workspace) = with_replies(
+        Protocol::Anthropic,
+        [bash("echo 'touch escaped' > guard.sh"), bash("touch ran.txt")],
+    );
+    workspace.write("guard.sh", "exit 0\n");
+    hooks(
+        &workspace,
+        json!({"PreToolUse": [{"matcher": "Bash", "hooks": command("sh guard.sh")}]}),
+    );
+    let output = workspace.run(&["exec", "go"]).output();
+    output.assert_code(5).assert_says("it changes guard.sh");
+    assert_eq!(workspace.read("guard.sh"), "exit 0\n");
+    assert!(!workspace.has("escaped") && !workspace.has("ran.txt"), "{output}");
+}
+
+/// HOOK-3: a script in the workspace that changed after its hook was read does not run.
 #[test]
 fn a_changed_script_does_not_run() {
     let (_sim, workspace) = with_replies(
         Protocol::Anthropic,
-        [
-            bash("echo 'touch escaped' > guard.sh"),
-            bash("touch ran.txt"),
-            Reply::text("fine"),
-        ],
+        [bash("true"), bash("touch ran.txt"), Reply::text("fine")],
     );
-    workspace.write("guard.sh", "exit 0\n");
+    // The hook itself runs outside the sandbox.
+    workspace.write("guard.sh", "echo 'touch escaped' >> guard.sh; exit 0\n");
     hooks(
         &workspace,
         json!({"PreToolUse": [{"matcher": "Bash", "hooks": command("sh guard.sh")}]}),

@@ -250,7 +250,7 @@ fn approved_commands_change_git_settings() {
         assert!(!text.contains(expected), "{command}: {denied}");
         let (_sim, workspace) = scene(("bash", json!({ "command": command })));
         let output = workspace.run_on_terminal("exec go").stdin("y\n").output();
-        assert!(output.stdout.contains("by itself"), "{command}: {output}");
+        assert!(output.stdout.contains("automatically"), "{command}: {output}");
         assert!(workspace.read(file).contains(expected), "{command}: {output}");
     }
 }

@@ -320,7 +320,7 @@ fn bad_values_are_named() {
             "127.0.0.1:9",
         ),
         (&["export", "otel", "no-such-session"], 2, "no-such-session"),
-        (&["exec", "--log-level", "loud", "hi"], 3, "--log-level"),
+        (&["exec", "--log-level", "loud", "hi"], 2, "--log-level"),
     ];
     for (args, code, text) in cases {
         workspace.run(args).output().assert_code(code).assert_says(text);
