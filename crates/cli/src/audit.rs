@@ -1,6 +1,5 @@
 //! DIST-7: `windlass audit`: lists, exports and checks the audit log.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -20,6 +19,7 @@ use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::session_choice::{problem, store};
 use crate::terminal::{plain, say};
+use crate::trust::TrustChange;
 use windlass_args::{AuditCommand, AuditOptions};
 
 /// Rows read at a time.
@@ -180,10 +180,8 @@ pub(crate) async fn prune(store: &Arc<dyn Store>, settings: &Settings) -> Result
 }
 
 /// Records a change of trust in a folder.
-pub(crate) async fn trusted(
-    (exit, changed): (Exit, Option<(&'static str, PathBuf)>),
-) -> Result<Exit, Problem> {
-    if let Some((action, folder)) = changed {
+pub(crate) async fn trusted((exit, change): (Exit, Option<TrustChange>)) -> Result<Exit, Problem> {
+    if let Some(TrustChange { action, folder }) = change {
         note(&store()?, action, json!({ "folder": folder })).await?;
     }
     Ok(exit)

@@ -5,5 +5,5 @@ mod offer;
 mod question;
 mod review;
 
-pub(crate) use self::command::command;
+pub(crate) use self::command::{TrustChange, command};
 pub(crate) use self::offer::offer;

@@ -421,7 +421,7 @@ impl Service {
             Begin::As { .. } | Begin::Keyed { .. } | Begin::Instead { .. } => None,
         };
         if let Some(session) = named
-            && !self.info(session).await?.is_some_and(|info| info.user == user)
+            && self.info(session).await?.is_none_or(|info| info.user != user)
         {
             return Err(ClientError::Unknown(session.clone()));
         }

@@ -14,16 +14,27 @@ use windlass_config::folders::{Folders, Project};
 use windlass_config::trust::Snapshot;
 use windlass_config::{Problem, ProblemKind};
 
-/// Runs the command. Also returns a change that was made, as the audit log calls it, and its folder.
-pub(crate) fn command(options: &TrustOptions) -> Result<(Exit, Option<(&'static str, PathBuf)>), Problem> {
+/// A change of trust, for the audit log.
+pub(crate) struct TrustChange {
+    /// The change, as the audit log calls it.
+    pub(crate) action: &'static str,
+    /// Folder that is trusted now, or no longer.
+    pub(crate) folder: PathBuf,
+}
+
+/// Runs the command. Also returns the change that it made.
+pub(crate) fn command(options: &TrustOptions) -> Result<(Exit, Option<TrustChange>), Problem> {
     let folders = environment::folders()?;
     if options.list {
         return list(&folders).map(|exit| (exit, None));
     }
     let folder = working_directory(None)?.join(options.folder.as_deref().unwrap_or(Path::new("")));
     if options.revoke {
-        let gone = revoke(&folders, &folder)?;
-        return Ok((Exit::Ok, gone.map(|root| ("trust_revoked", root))));
+        let revoked = revoke(&folders, &folder)?.map(|folder| TrustChange {
+            action: "trust_revoked",
+            folder,
+        });
+        return Ok((Exit::Ok, revoked));
     }
     if environment::var("WINDLASS_SESSION").is_some() {
         let text = "an agent's command cannot trust a folder; run `windlass trust` yourself";
@@ -31,7 +42,11 @@ pub(crate) fn command(options: &TrustOptions) -> Result<(Exit, Option<(&'static 
     }
     let project = project(&folders, &folder)?;
     let (exit, is_new) = trust(&folders, &project, options.yes)?;
-    Ok((exit, is_new.then_some(("trust_given", project.root))))
+    let given = is_new.then_some(TrustChange {
+        action: "trust_given",
+        folder: project.root,
+    });
+    Ok((exit, given))
 }
 
 /// Also returns true if the folder was not trusted before.

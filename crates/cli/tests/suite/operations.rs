@@ -15,10 +15,9 @@ const OURS: [&str; 2] = ["windlass_", "gen_ai_"];
 fn metrics_in(expression: &str) -> BTreeSet<String> {
     let is_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '_';
     let mut names = BTreeSet::new();
-    for (end, _) in expression.match_indices('{') {
-        let before = &expression[..end];
-        let start = before.rfind(|sign| !is_name(sign)).map_or(0, |place| place + 1);
-        let name = &before[start..];
+    let pieces: Vec<&str> = expression.split('{').collect();
+    for before in &pieces[..pieces.len() - 1] {
+        let name = before.rsplit(|sign| !is_name(sign)).next().unwrap_or_default();
         let suffixes = ["_bucket", "_count", "_sum"];
         let plain = suffixes.iter().find_map(|suffix| name.strip_suffix(suffix));
         names.insert(plain.unwrap_or(name).to_owned());

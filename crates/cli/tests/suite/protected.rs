@@ -519,7 +519,7 @@ fn scripts_that_windlass_runs_are_protected() {
     let scripts = ["scripts/hook.sh", "scripts/tool.sh", "scripts/server.py"];
     let attack = "for f in scripts/*; do printf '' >> $f && echo changed $f; mv -f plain.sh $f && echo replaced $f; \
                   done; mv scripts x && echo moved; echo tried";
-    let files = scripts.map(|path| write(path));
+    let files = scripts.map(write);
     let calls = [("bash", json!({ "command": "sh attack.sh", "write": true }))];
     for call in calls.into_iter().chain(files) {
         let (sim, workspace) = scene(call.clone());

@@ -217,7 +217,7 @@ fn another_users_session_does_not_exist() {
     assert_eq!(bob.request("GET", "/api/sessions?user=ann", "").status, 403);
     assert_eq!(bob.request("GET", "/api/audit", "").status, 403);
     let own = bob.session();
-    let start = &session[..8];
+    let start = session.get(..8).unwrap();
     for line in [
         "/session list --all".to_owned(),
         "/session search zebra".to_owned(),

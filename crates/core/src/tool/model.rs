@@ -1,6 +1,6 @@
 //! Access to the session's model for running calls.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::event::Event;
 use crate::provider::Provider;
@@ -11,16 +11,31 @@ pub const SAMPLING: &str = "sampling-";
 /// The model of a turn, for calls that need an answer of it. The turn records what they spend, and its limits count it.
 /// The default is no model.
 #[derive(Clone, Default)]
-pub struct CallModel(Option<Arc<(Arc<dyn Provider>, Mutex<Vec<Event>>)>>);
+pub struct CallModel(Option<Arc<TurnModel>>);
+
+/// The model of one turn, and what calls have spent on it since the turn looked last.
+struct TurnModel {
+    provider: Arc<dyn Provider>,
+    usage: Mutex<Vec<Event>>,
+}
+
+impl TurnModel {
+    fn usage(&self) -> MutexGuard<'_, Vec<Event>> {
+        self.usage.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 impl CallModel {
     pub(crate) fn new(provider: Arc<dyn Provider>) -> Self {
-        Self(Some(Arc::new((provider, Mutex::default()))))
+        Self(Some(Arc::new(TurnModel {
+            provider,
+            usage: Mutex::default(),
+        })))
     }
 
     /// Returns the model; `None` if the call has none.
     pub fn provider(&self) -> Option<&Arc<dyn Provider>> {
-        self.0.as_ref().map(|turn| &turn.0)
+        self.0.as_ref().map(|turn| &turn.provider)
     }
 
     /// Returns true if both belong to the same turn.
@@ -32,14 +47,14 @@ impl CallModel {
     /// Passes the usage of a request to the turn.
     pub fn book(&self, usage: Event) {
         if let Some(turn) = &self.0 {
-            turn.1.lock().unwrap_or_else(PoisonError::into_inner).push(usage);
+            turn.usage().push(usage);
         }
     }
 
     /// Takes the usage since the last time.
     pub(crate) fn take_usage(&self) -> Vec<Event> {
-        let take =
-            |of: &Mutex<Vec<Event>>| std::mem::take(&mut *of.lock().unwrap_or_else(PoisonError::into_inner));
-        self.0.as_ref().map(|turn| take(&turn.1)).unwrap_or_default()
+        let turn = self.0.as_ref();
+        turn.map(|turn| std::mem::take(&mut *turn.usage()))
+            .unwrap_or_default()
     }
 }

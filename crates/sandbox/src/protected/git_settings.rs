@@ -247,7 +247,7 @@ mod tests {
             "# [core]\n# hooksPath = x\n",
             "[user]\nhooksPath = x\n",
         ] {
-            assert_eq!(named(text).2.hooks, [PathBuf::new(); 0], "{text}");
+            assert_eq!(named(text).2.hooks, Vec::<PathBuf>::new(), "{text}");
         }
     }
 
@@ -271,7 +271,7 @@ mod tests {
             "[filter \"x\"]\n\tclean = git-lfs clean\n",
             "[remote \"a\"]\n\turl = tools/run\n",
         ] {
-            assert_eq!(named(text).2.files, [PathBuf::new(); 0], "{text}");
+            assert_eq!(named(text).2.files, Vec::<PathBuf>::new(), "{text}");
         }
     }
 

@@ -69,7 +69,7 @@ impl App {
             Done::Changes(number, changes) => self.changes(number, changes),
             Done::Messages(found) => self.messages(found),
             Done::Agents(found) => self.agents(found),
-            Done::Began(Ok(info)) => self.go_to(info),
+            Done::Began(Ok(info)) => self.go_to(*info),
             Done::Began(Err(error)) => self.tell(Tone::Bad, &error.to_string()),
             Done::TakenBack(Some(message)) => self.write_again(&message.user_text(), images(&message)),
             Done::GoesOn(false) => self.view.hint = Some("the session is no longer open".to_owned()),

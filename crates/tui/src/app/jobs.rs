@@ -51,7 +51,7 @@ pub(crate) enum Done {
     Changes(u64, Result<Vec<FileChange>, ClientError>),
     Messages(Result<Vec<Entry>, ClientError>),
     Agents(Result<Vec<AgentRow>, ClientError>),
-    Began(Result<SessionInfo, ClientError>),
+    Began(Result<Box<SessionInfo>, ClientError>),
     TakenBack(Option<Arc<Message>>),
     /// True if the session is open and its queued messages are being sent.
     GoesOn(bool),
@@ -248,7 +248,7 @@ impl Jobs {
             of: of.clone(),
             begin: Box::new(begin),
         };
-        self.start(async move { Done::Began(backend.begin(begin).await) });
+        self.start(async move { Done::Began(backend.begin(begin).await.map(Box::new)) });
     }
 
     /// Lists the files below the session's folder, or the entries of another folder as it was typed.
