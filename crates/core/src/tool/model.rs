@@ -27,10 +27,8 @@ impl TurnModel {
 
 impl CallModel {
     pub(crate) fn new(provider: Arc<dyn Provider>) -> Self {
-        Self(Some(Arc::new(TurnModel {
-            provider,
-            usage: Mutex::default(),
-        })))
+        let usage = Mutex::default();
+        Self(Some(Arc::new(TurnModel { provider, usage })))
     }
 
     /// Returns the model; `None` if the call has none.
@@ -40,8 +38,7 @@ impl CallModel {
 
     /// Returns true if both belong to the same turn.
     pub fn is_of_turn(&self, other: &Self) -> bool {
-        let both = self.0.as_ref().zip(other.0.as_ref());
-        both.is_some_and(|(own, other)| Arc::ptr_eq(own, other))
+        matches!((&self.0, &other.0), (Some(own), Some(other)) if Arc::ptr_eq(own, other))
     }
 
     /// Passes the usage of a request to the turn.
@@ -53,8 +50,7 @@ impl CallModel {
 
     /// Takes the usage since the last time.
     pub(crate) fn take_usage(&self) -> Vec<Event> {
-        let turn = self.0.as_ref();
-        turn.map(|turn| std::mem::take(&mut *turn.usage()))
-            .unwrap_or_default()
+        let Some(turn) = &self.0 else { return Vec::new() };
+        std::mem::take(&mut *turn.usage())
     }
 }
