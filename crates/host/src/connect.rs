@@ -151,7 +151,7 @@ pub async fn connect_recorded(
         ));
     }
     let first = made.remove(0);
-    Ok(Arc::new(RecordedOrder::new(first, made, next)))
+    Ok(Arc::new(RecordedOrder::relay(first, made, next)))
 }
 
 async fn connect_as_recorded(

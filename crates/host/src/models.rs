@@ -18,7 +18,7 @@ use crate::connect::Process;
 use crate::connect::{
     Choice, Connection, Surroundings, choose, connect, connect_unsent, offers, price_of, window_of,
 };
-use crate::fallback::Fallback;
+use crate::fallback::fallback;
 use crate::model_preference::{ModelPreference, Named};
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
@@ -262,7 +262,7 @@ impl Models {
         if !others.is_empty() {
             let first = Arc::clone(&connection.provider);
             let pause = settings.retry.fallback_pause;
-            connection.provider = Arc::new(Fallback::new(first, others, Arc::clone(&self.clock), pause));
+            connection.provider = Arc::new(fallback(first, others, Arc::clone(&self.clock), pause));
         }
         Ok(self.activate(connection))
     }

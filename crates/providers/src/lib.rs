@@ -55,6 +55,7 @@ pub mod preset;
 mod provider;
 mod recorded_order;
 pub mod registry;
+mod relay;
 pub mod retry;
 pub mod sse;
 pub mod tokens;
@@ -64,6 +65,7 @@ pub mod wire;
 
 pub use self::provider::{ConfigError, HttpProvider, ProviderConfig};
 pub use self::recorded_order::{NextRecorded, RecordedOrder};
+pub use self::relay::{Relay, RelayOrder};
 pub use self::retry::RetryPolicy;
 pub use self::transport::{Transport, TransportLimits, install_tls};
 pub use self::webhook::{
