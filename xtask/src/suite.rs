@@ -304,6 +304,7 @@ mod tests {
             "test",
             "browser",
             "postgres",
+            "cluster",
             "portable",
             "sdk",
             "mcp-serve",

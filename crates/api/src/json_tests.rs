@@ -245,6 +245,10 @@ fn replies() -> Vec<&'static str> {
 fn core_types() -> Vec<&'static str> {
     checked! {
         Changed: [Changed::Created => "created"]
+        UserName: [
+            UserName::default() => "",
+            UserName::try_from("ada".to_owned()).unwrap() => "ada",
+        ]
         Checkpoint: [
             Checkpoint {
                 number: 1,

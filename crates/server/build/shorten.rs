@@ -57,7 +57,7 @@ fn is_other(solid: &[&str], at: usize) -> bool {
     match (before, after) {
         ("." | "?." | "get" | "set" | "static", _) | (_, ":") => true,
         (_, "," | "}" | "=") => in_list,
-        ("function" | "async", _) => false,
+        ("function", _) => false,
         (_, "(") => ends_before_body(solid, at + 1),
         _ => false,
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use windlass_sim::{Protocol, Reply};
+use windlass_sim::{Fault, Protocol, Reply};
 use windlass_testkit::{HttpServer, PATIENCE, eventually};
 
 use super::support::{repository_file, with_replies};
@@ -40,7 +40,8 @@ fn labels_in(expression: &str) -> BTreeSet<String> {
 fn the_dashboard_shows_metrics_that_exist() {
     let replies = [
         Reply::call("list_directory", json!({ "path": "." })),
-        Reply::text("done"),
+        // The time to the first piece exists only for a reply that takes longer than that.
+        Reply::text(&"done ".repeat(2_000)).fault(Fault::new().chunk(4)),
     ];
     let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let server = HttpServer::start(workspace.run(&["serve", "--listen", "127.0.0.1:0"]));
