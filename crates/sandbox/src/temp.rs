@@ -11,7 +11,8 @@ use rustix::fs::{FlockOperation, Mode, OFlags};
 /// The machine's folders for temporary files, which all users share.
 pub(crate) const SHARED: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// A private folder for temporary files, removed when this value is dropped.
+/// A private folder for temporary files, emptied when this value is dropped. The empty folder stays for the next session,
+/// because creating one is slow where others were just removed.
 #[derive(Debug)]
 pub struct PrivateTemp {
     path: PathBuf,
@@ -20,23 +21,32 @@ pub struct PrivateTemp {
 }
 
 impl PrivateTemp {
-    /// Creates a folder below `parent`, and removes the folders there that ended programs left behind.
+    /// Takes an empty folder below `parent` or creates one, and removes what ended programs left behind there.
     ///
     /// # Errors
     /// If the system refuses.
     pub fn new(parent: &Path) -> io::Result<Self> {
         fs::DirBuilder::new().recursive(true).mode(0o700).create(parent)?;
         let parent = fs::canonicalize(parent)?;
-        let stale;
-        let path = parent.join(uuid::Uuid::new_v4().simple().to_string());
-        let lock = {
+        let mut stale;
+        let (path, lock) = {
             // Held for a moment: a folder that was just created is not locked yet, and looks left behind.
             let _alone = locked(&parent)?;
             stale = left_behind(&parent);
-            fs::DirBuilder::new().mode(0o700).create(&path)?;
-            let lock = open(&path)?;
+            let empty = stale.iter().position(|(path, _)| is_empty(path));
+            let (path, lock) = match empty {
+                Some(place) => stale.swap_remove(place),
+                None => {
+                    let path = parent.join(uuid::Uuid::new_v4().simple().to_string());
+                    fs::DirBuilder::new().mode(0o700).create(&path)?;
+                    let lock = open(&path)?;
+                    (path, lock)
+                }
+            };
+            // A command may have changed it.
+            rustix::fs::fchmod(&lock, Mode::RWXU)?;
             rustix::fs::flock(&lock, FlockOperation::NonBlockingLockShared)?;
-            lock
+            (path, lock)
         };
         for (folder, _held) in stale {
             let _ = fs::remove_dir_all(folder);
@@ -53,8 +63,18 @@ impl PrivateTemp {
 impl Drop for PrivateTemp {
     fn drop(&mut self) {
         // What cannot be removed now is removed by a later session.
-        let _ = fs::remove_dir_all(&self.path);
+        for entry in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let _ = match entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                true => fs::remove_dir_all(path),
+                false => fs::remove_file(path),
+            };
+        }
     }
+}
+
+fn is_empty(folder: &Path) -> bool {
+    fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }
 
 /// Locks a folder against other programs that create folders in it.
@@ -87,22 +107,27 @@ mod tests {
     use super::*;
 
     /// SAFE-10: a session's temporary files are its own, and are gone when it ends, at the latest when the next one
-    /// begins.
+    /// begins. A folder that a session emptied is used again, with its rights restored.
     #[test]
-    fn a_private_folder_is_removed() {
+    fn a_private_folder_is_emptied() {
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let parent = tempfile::tempdir().unwrap();
         let first = PrivateTemp::new(parent.path()).unwrap();
-        assert_eq!(
-            fs::metadata(first.path()).unwrap().permissions().mode() & 0o777,
-            0o700
-        );
+        assert_eq!(mode(first.path()), 0o700);
         let stale = parent.path().join("stale");
         fs::create_dir_all(stale.join("x")).unwrap();
         let second = PrivateTemp::new(parent.path()).unwrap();
         assert!(first.path().exists() && !stale.exists());
-        fs::write(second.path().join("file"), "x").unwrap();
         let path = second.path().to_owned();
+        fs::create_dir_all(path.join("folder/deep")).unwrap();
+        fs::write(path.join("folder/deep/file"), "x").unwrap();
+        std::os::unix::fs::symlink(first.path(), path.join("link")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o777)).unwrap();
         drop(second);
-        assert!(!path.exists() && first.path().exists());
+        assert!(is_empty(&path) && first.path().exists());
+        let third = PrivateTemp::new(parent.path()).unwrap();
+        assert_eq!((third.path(), mode(third.path())), (path.as_path(), 0o700));
+        let fourth = PrivateTemp::new(parent.path()).unwrap();
+        assert!(fourth.path() != third.path() && fourth.path() != first.path());
     }
 }

@@ -11,9 +11,10 @@ use super::stem;
 static BY_STEM: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
     let mut groups = HashMap::new();
     for line in include_str!("related.txt").lines() {
-        for member in line.split_whitespace().map(stem) {
-            let others = line.split_whitespace().filter(|other| stem(other) != member);
-            groups.insert(member.clone(), others.collect());
+        let words: Vec<(&str, String)> = line.split_whitespace().map(|word| (word, stem(word))).collect();
+        for (_, member) in &words {
+            let others = words.iter().filter(|(_, other)| other != member);
+            groups.insert(member.clone(), others.map(|(word, _)| *word).collect());
         }
     }
     groups
