@@ -126,6 +126,10 @@ fn flat_memory(lab: &Lab) -> Result<Figure> {
 /// Text in the prompt of every sub-agent.
 const CHILD: &str = "started for one task";
 
+/// Length that is added to the pattern of a tool call, and so to its result: both together are as long as those of an
+/// agent, so that the requests of both grow alike.
+const PADDING: usize = 60;
+
 /// Runs a turn with this many calls, one after the other.
 fn run(lab: &Lab, work: Work, calls: usize) -> Result<Cost> {
     let mut script =
@@ -133,7 +137,7 @@ fn run(lab: &Lab, work: Work, calls: usize) -> Result<Cost> {
     for number in 0..calls {
         let call = match work {
             Work::Agent => format!("{{ tool: agent, args: {{ task: job {number} }} }}"),
-            Work::Tool => format!("{{ tool: glob, args: {{ pattern: \"none{number}\" }} }}"),
+            Work::Tool => format!("{{ tool: glob, args: {{ pattern: \"none{number}{}\" }} }}", "-".repeat(PADDING)),
         };
         writeln!(script, "  - calls: [{call}]")?;
     }
