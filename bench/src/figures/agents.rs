@@ -137,7 +137,10 @@ fn run(lab: &Lab, work: Work, calls: usize) -> Result<Cost> {
     for number in 0..calls {
         let call = match work {
             Work::Agent => format!("{{ tool: agent, args: {{ task: job {number} }} }}"),
-            Work::Tool => format!("{{ tool: glob, args: {{ pattern: \"none{number}{}\" }} }}", "-".repeat(PADDING)),
+            Work::Tool => format!(
+                "{{ tool: glob, args: {{ pattern: \"none{number}{}\" }} }}",
+                "-".repeat(PADDING)
+            ),
         };
         writeln!(script, "  - calls: [{call}]")?;
     }

@@ -75,7 +75,7 @@ pub(crate) fn measure_all(data: Option<&Path>, model: Option<&Path>, quick: bool
         .enable_all()
         .build()?;
     let model = model.map(std::fs::read).transpose()?;
-    let model = model.map(|bytes| MiniLm::read(&bytes)).transpose()?;
+    let model = model.map(MiniLm::read).transpose()?;
     runtime.block_on(async {
         let mut figures = Vec::new();
         if let Some(data) = data {

@@ -69,7 +69,7 @@ impl ModelFile {
         let path = self.path.clone();
         let read = move || {
             let bytes = read_regular(&path, MAX_MODEL).map_err(|error| named(&path, &error))?;
-            MiniLm::read(&bytes).map_err(|error| in_file(&path, error))
+            MiniLm::read(bytes).map_err(|error| in_file(&path, error))
         };
         let read = tokio::task::spawn_blocking(read).await;
         let read = read.unwrap_or_else(|error| Err(EmbedError::Model(error.to_string())));

@@ -1,7 +1,8 @@
 //! all-MiniLM-L6-v2 with weights of one byte: six layers of attention over at most 256 tokens.
 //!
-//! The weights stay as bytes in memory, 23 MB, and each matrix becomes numbers only while it is used.
+//! The file stays in memory as it is, 23 MB, and each matrix in it becomes numbers only while it is used.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -43,11 +44,12 @@ struct Weights {
     pieces: WordPiece,
 }
 
-/// A matrix of bytes with one scale per row.
+/// A matrix of bytes in the file, with one scale per row.
 struct Matrix {
     columns: usize,
     scales: Vec<f32>,
-    bytes: Vec<i8>,
+    file: Arc<Vec<u8>>,
+    place: Range<usize>,
 }
 
 struct Linear {
@@ -76,8 +78,8 @@ impl MiniLm {
     ///
     /// # Errors
     /// Fails if the bytes are not a complete model file of this version.
-    pub fn read(bytes: &[u8]) -> Result<Self, EmbedError> {
-        Self::check_start(bytes)?;
+    pub fn read(bytes: Vec<u8>) -> Result<Self, EmbedError> {
+        Self::check_start(&bytes)?;
         let body = bytes.get(MAGIC.len()..).unwrap_or_default();
         let (body, sum) = body
             .split_last_chunk::<8>()
@@ -85,8 +87,9 @@ impl MiniLm {
         if checksum(body) != u64::from_le_bytes(*sum) {
             return Err(damaged("is damaged"));
         }
-        let mut reader = Reader(body);
-        reader
+        let rest = MAGIC.len()..MAGIC.len() + body.len();
+        let file = Arc::new(bytes);
+        Reader { file, rest }
             .model()
             .map(|weights| Self(Arc::new(weights)))
             .ok_or_else(|| damaged("is cut off"))
@@ -154,24 +157,28 @@ impl Embedder for MiniLm {
 }
 
 impl Matrix {
+    fn bytes(&self) -> &[u8] {
+        self.file.get(self.place.clone()).unwrap_or_default()
+    }
+
     /// Adds a row to a vector.
     fn add_row(&self, row: usize, vector: &mut [f32]) {
         let scale = self.scales.get(row).copied().unwrap_or_default();
         let bytes = self
-            .bytes
+            .bytes()
             .get(row * self.columns..(row + 1) * self.columns)
             .unwrap_or_default();
         for (value, byte) in vector.iter_mut().zip(bytes) {
-            *value += f32::from(*byte) * scale;
+            *value += f32::from(byte.cast_signed()) * scale;
         }
     }
 
     /// Writes the matrix as numbers.
     fn unpack(&self, numbers: &mut [f32]) {
-        let rows = self.bytes.chunks_exact(self.columns).zip(&self.scales);
+        let rows = self.bytes().chunks_exact(self.columns).zip(&self.scales);
         for ((bytes, scale), numbers) in rows.zip(numbers.chunks_exact_mut(self.columns)) {
             for (number, byte) in numbers.iter_mut().zip(bytes) {
-                *number = f32::from(*byte) * scale;
+                *number = f32::from(byte.cast_signed()) * scale;
             }
         }
     }
@@ -282,9 +289,12 @@ pub(super) fn checksum(bytes: &[u8]) -> u64 {
         .fold(sum, |sum, byte| mix(sum, u64::from(*byte)))
 }
 
-struct Reader<'a>(&'a [u8]);
+struct Reader {
+    file: Arc<Vec<u8>>,
+    rest: Range<usize>,
+}
 
-impl Reader<'_> {
+impl Reader {
     fn model(&mut self) -> Option<Weights> {
         let words = self.matrix(VOCABULARY, WIDTH)?;
         let positions = self.matrix(POSITIONS, WIDTH)?;
@@ -303,7 +313,7 @@ impl Reader<'_> {
                 second: self.norm()?,
             });
         }
-        let vocabulary = std::str::from_utf8(self.0).ok()?;
+        let vocabulary = std::str::from_utf8(self.file.get(self.rest.clone())?).ok()?;
         let pieces = WordPiece::new(vocabulary);
         Some(Weights {
             words,
@@ -315,14 +325,16 @@ impl Reader<'_> {
         })
     }
 
-    fn take(&mut self, count: usize) -> Option<&[u8]> {
-        let (taken, rest) = self.0.split_at_checked(count)?;
-        self.0 = rest;
-        Some(taken)
+    fn take(&mut self, count: usize) -> Option<Range<usize>> {
+        let end = self.rest.start.checked_add(count)?;
+        let taken = self.rest.start..end;
+        self.rest.start = end;
+        (end <= self.rest.end).then_some(taken)
     }
 
     fn numbers(&mut self, count: usize) -> Option<Vec<f32>> {
-        let bytes = self.take(count * 4)?.chunks_exact(4);
+        let place = self.take(count * 4)?;
+        let bytes = self.file.get(place)?.chunks_exact(4);
         Some(
             bytes
                 .map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap_or_default()))
@@ -332,15 +344,11 @@ impl Reader<'_> {
 
     fn matrix(&mut self, rows: usize, columns: usize) -> Option<Matrix> {
         let scales = self.numbers(rows)?;
-        let bytes = self
-            .take(rows * columns)?
-            .iter()
-            .map(|byte| byte.cast_signed())
-            .collect();
         Some(Matrix {
             columns,
             scales,
-            bytes,
+            file: Arc::clone(&self.file),
+            place: self.take(rows * columns)?,
         })
     }
 
@@ -371,7 +379,8 @@ mod tests {
             weights: Matrix {
                 columns: 3,
                 scales: vec![0.5, 2.0],
-                bytes: vec![2, -4, 6, 1, 0, -1],
+                file: Arc::new([9, 2, -4, 6, 1, 0, -1_i8].map(i8::cast_unsigned).to_vec()),
+                place: 1..7,
             },
             bias: vec![0.25, -1.0],
         };
@@ -408,7 +417,7 @@ mod tests {
     #[test]
     fn damaged_files_are_refused() {
         let refused = |bytes: &[u8]| {
-            MiniLm::read(bytes)
+            MiniLm::read(bytes.to_vec())
                 .err()
                 .map(|error| error.to_string())
                 .unwrap_or_default()
