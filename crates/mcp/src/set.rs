@@ -1,5 +1,6 @@
 //! The servers of a session, and the tools that they offer.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use windlass_core::tool::AnyTool;
 use crate::config::{Launcher, McpServerConfig};
 use crate::definitions::Definitions;
 use crate::era::EraMemory;
+use crate::naming::server_part;
 use crate::oauth::TokenFile;
 use crate::search::{CallTool, ResourceTool, SearchTool};
 use crate::server::{McpServer, Phase};
@@ -48,13 +50,18 @@ impl ServerSet {
         })
     }
 
-    /// Creates a set with the servers of another one, and further servers after them. A name that the other one has
-    /// means its server. None of the further ones is started yet.
+    /// Creates a set with the servers of another one, and further servers after them. A name that an earlier one has, or one
+    /// that would be the same in the names of tools, means that server. None of the further ones is started yet.
     pub fn extending(base: &Arc<Self>, configs: Vec<McpServerConfig>) -> Arc<Self> {
         let around = Arc::clone(&base.around);
+        let known = base.servers();
+        let mut parts: BTreeSet<String> = known
+            .iter()
+            .map(|server| server_part(&server.config().name))
+            .collect();
         let servers = configs
             .into_iter()
-            .filter(|config| base.find(&config.name).is_none())
+            .filter(|config| parts.insert(server_part(&config.name)))
             .map(|config| McpServer::new(config, Arc::clone(&around)))
             .collect();
         Arc::new(Self {

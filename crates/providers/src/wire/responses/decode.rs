@@ -1,6 +1,6 @@
 //! Replies of Responses.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use windlass_core::json::repaired;
@@ -12,7 +12,8 @@ use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
 use crate::wire::json::{
-    Fields, ObjectWriter, if_readable, is_sound_object, object_text, text, token_count, tool_name,
+    Fields, ObjectWriter, argument_text, if_readable, is_sound_object, object_text, text, token_count,
+    tool_name,
 };
 use crate::wire::reply::{Decode, EventError};
 
@@ -174,14 +175,13 @@ impl Decoder {
                 self.added(output, Some(raw), events);
                 if let Some(slot) = self.find(output, 0, Kind::Call) {
                     if self.draft.text(slot.at).is_empty() {
-                        self.draft
-                            .extend(slot.at, item.arguments.as_deref().unwrap_or_default(), events);
+                        self.draft.extend(slot.at, &item.arguments(), events);
                     }
                     kept = self.call_item(raw, &item, slot.at).unwrap_or(kept);
                 }
             }
             "message" => {
-                for (part, content) in item.content.iter().flatten().zip(0..) {
+                for (part, content) in item.content.list.iter().zip(0..) {
                     self.refused |= text(part, "type") == "refusal";
                     let whole = if self.refused {
                         text(part, "refusal")
@@ -193,16 +193,14 @@ impl Decoder {
                         self.draft.extend(at, whole, events);
                     }
                 }
+                if item.content.is_odd {
+                    kept = message_item(raw, &item.content).unwrap_or(kept);
+                }
             }
             "reasoning" => {
                 let at = self.slot(output, 0, Kind::Reasoning, events);
                 if self.draft.text(at).is_empty() {
-                    let parts: Vec<&str> = item
-                        .summary
-                        .iter()
-                        .flatten()
-                        .map(|part| text(part, "text"))
-                        .collect();
+                    let parts: Vec<&str> = item.summary.list.iter().map(|part| text(part, "text")).collect();
                     self.draft.extend(at, &parts.join("\n\n"), events);
                 }
                 self.draft.seal(at, None, item.encrypted_content.clone());
@@ -212,7 +210,7 @@ impl Decoder {
         }
         self.close_output(output, None, events);
         // An empty message would be refused when it goes back.
-        let parts = item.content.unwrap_or_default();
+        let parts = item.content.list;
         let said = |part: &Map<String, Value>| {
             !text(part, "text").trim().is_empty() || !text(part, "refusal").trim().is_empty()
         };
@@ -224,16 +222,21 @@ impl Decoder {
     /// Returns the call as it goes back, or `None` if it can go back as it came.
     fn call_item(&self, raw: &RawValue, item: &Item, at: At) -> Option<Box<RawValue>> {
         let id = self.draft.call_id(at);
-        let arguments = item.arguments.as_deref().unwrap_or_default();
+        let arguments = item.arguments();
         let name = item.name.as_deref().unwrap_or_default();
-        if item.call_id.as_deref() == Some(id) && is_sound_object(arguments) && tool_name(name) == name {
+        let is_text = item
+            .arguments
+            .as_ref()
+            .is_some_and(|raw| raw.get().starts_with('"'));
+        let is_sound = is_text && is_sound_object(&arguments) && tool_name(name) == name;
+        if item.call_id.as_deref() == Some(id) && is_sound {
             return None;
         }
         ObjectWriter::new()
             .fields(&Fields::read(raw), &["call_id", "name", "arguments"])
             .field("call_id", id)
             .field("name", tool_name(name).as_ref())
-            .field("arguments", object_text(arguments).as_ref())
+            .field("arguments", object_text(&arguments).as_ref())
             .finish()
     }
 
@@ -337,6 +340,15 @@ struct Response<'a> {
     output: Option<Vec<&'a RawValue>>,
 }
 
+/// Returns a message as it goes back, with nothing but objects as its parts.
+fn message_item(raw: &RawValue, content: &Parts) -> Option<Box<RawValue>> {
+    let parts: Vec<&Map<String, Value>> = content.list.iter().filter(|part| !part.is_empty()).collect();
+    ObjectWriter::new()
+        .fields(&Fields::read(raw), &["content"])
+        .field("content", &parts)
+        .finish()
+}
+
 #[derive(Deserialize)]
 struct Incomplete {
     reason: Option<String>,
@@ -366,19 +378,72 @@ struct Details {
     cached_tokens: Option<u64>,
 }
 
+/// Fields of an item, each as far as it can be read: one that cannot must not cost the others.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Item {
     r#type: String,
+    #[serde(deserialize_with = "if_readable")]
     call_id: Option<String>,
+    #[serde(deserialize_with = "if_readable")]
     name: Option<String>,
-    arguments: Option<String>,
+    arguments: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "if_readable")]
     encrypted_content: Option<String>,
-    content: Option<Vec<Map<String, Value>>>,
-    summary: Option<Vec<Map<String, Value>>>,
+    #[serde(deserialize_with = "parts")]
+    content: Parts,
+    #[serde(deserialize_with = "parts")]
+    summary: Parts,
+}
+
+/// Parts of an item at their places. In the place of what is no object there is an empty one.
+#[derive(Default)]
+struct Parts {
+    list: Vec<Map<String, Value>>,
+    /// True if the parts cannot go back as they came.
+    is_odd: bool,
+}
+
+/// Reads the parts of an item. A text alone is one part.
+fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parts, D::Error> {
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Array(list) => Parts {
+            is_odd: !list.iter().all(Value::is_object),
+            list: list
+                .into_iter()
+                .map(|part| match part {
+                    Value::Object(part) => part,
+                    _ => Map::new(),
+                })
+                .collect(),
+        },
+        Value::String(text) => {
+            let fields = [
+                ("type", Value::from("output_text")),
+                ("text", Value::String(text)),
+                ("annotations", Value::Array(Vec::new())),
+            ];
+            Parts {
+                list: vec![
+                    fields
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .into_iter()
+                        .collect(),
+                ],
+                is_odd: true,
+            }
+        }
+        _ => Parts::default(),
+    })
 }
 
 impl Item {
+    fn arguments(&self) -> String {
+        self.arguments
+            .as_deref()
+            .map_or_else(String::new, |raw| argument_text(raw.get()))
+    }
+
     fn read(raw: &RawValue) -> Self {
         serde_json::from_str(&repaired(raw.get())).unwrap_or_default()
     }
