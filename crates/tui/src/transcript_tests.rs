@@ -163,6 +163,7 @@ fn short_calls_stand_together() {
     let expected = format!("{quiet}\n{quiet}\n\n● bash make 1.2 s\n  ok\n\n{quiet}");
     assert_eq!(settled, expected);
     assert_eq!(text(&transcript.all_lines(OPTIONS)), expected);
+    assert_eq!(text(&transcript.recent(99, OPTIONS)), expected);
 }
 
 /// UI-2: concurrent calls have one row each, in order; early output of a later call appears when it is

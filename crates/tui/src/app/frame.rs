@@ -32,15 +32,10 @@ pub(crate) struct Frame {
 impl Frame {
     /// Replaces everything outside ASCII.
     pub(crate) fn in_ascii(&self) -> Self {
-        let line = |line: &Line<'static>| {
-            let spans = line.spans.iter();
-            let spans = spans.map(|span| Span::styled(ascii(&span.content).into_owned(), span.style));
-            Line::from(spans.collect::<Vec<_>>()).style(line.style)
-        };
         Self {
-            above: self.above.iter().map(line).collect(),
+            above: self.above.iter().map(ascii_line).collect(),
             picture: Picture {
-                rows: self.picture.rows.iter().map(line).collect(),
+                rows: self.picture.rows.iter().map(ascii_line).collect(),
                 cursor: self.picture.cursor,
             },
             is_full: self.is_full,
@@ -48,7 +43,19 @@ impl Frame {
     }
 }
 
+/// Replaces everything outside ASCII.
+pub(crate) fn ascii_line(line: &Line<'static>) -> Line<'static> {
+    let spans = line.spans.iter();
+    let spans = spans.map(|span| Span::styled(ascii(&span.content).into_owned(), span.style));
+    Line::from(spans.collect::<Vec<_>>()).style(line.style)
+}
+
 impl App {
+    /// Returns up to `count` of the last lines in the scrollback.
+    pub(crate) fn recent(&mut self, count: usize) -> Vec<Line<'static>> {
+        self.transcript.recent(count, self.render_options())
+    }
+
     /// Draws a frame. Lines returned for the scrollback are not returned again.
     pub(crate) fn frame(&mut self) -> Frame {
         self.redraw.is_dirty = false;

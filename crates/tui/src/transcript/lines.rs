@@ -187,6 +187,19 @@ impl Transcript {
         last.lines().lines
     }
 
+    /// Returns up to `count` of the last printed lines; none while an answer is being printed.
+    pub(crate) fn recent(&mut self, count: usize, options: RenderOptions) -> Vec<Line<'static>> {
+        let is_begun = |placed: &Placed| matches!(placed.item, Item::Answer { begun: true, .. });
+        if self.reply.as_ref().is_some_and(|reply| reply.is_begun) || self.open.iter().any(is_begun) {
+            return Vec::new();
+        }
+        let mut last = Last::new(0, count);
+        from_the_end(self.past.iter_mut().rev(), options, 0, |block| {
+            last.put_above(0, block)
+        });
+        last.lines().lines
+    }
+
     /// Returns all lines.
     pub(crate) fn all_lines(&mut self, options: RenderOptions) -> Vec<Line<'static>> {
         self.lines_above(0, usize::MAX, options, 0).lines
