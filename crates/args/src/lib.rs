@@ -138,7 +138,7 @@ impl Cli {
 const HELP: &str = "\
 Start an interactive session:
   windlass                     in this folder; Ctrl+C stops a turn, Ctrl+D quits
-  windlass \"fix the test\"    with a first message
+  windlass \"fix the test\"      with a first message
   windlass --continue          resume the last session; --resume lets you choose one
   windlass --plain             plain line-by-line output
   printf 'first\\nsecond\\n' | windlass     each line is a message
@@ -433,7 +433,7 @@ pub struct ExecOptions {
     pub max_iterations: Option<u32>,
 
     /// Spending limit in US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub max_cost: Option<f64>,
 
     #[command(flatten)]
