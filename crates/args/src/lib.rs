@@ -358,6 +358,7 @@ Exit codes:
 
 /// Text at the end of `windlass connect --help`.
 const CONNECT_HELP: &str = "\
+Examples:
   pass show anthropic | windlass connect anthropic
   windlass connect sim
 
@@ -739,4 +740,26 @@ pub enum SimCommand {
         #[arg(long, value_name = "KEY")]
         api_key: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// UI-7: the text below the options of every command starts at the margin: a leading blank would be dropped, and
+    /// the first of several examples would stand apart from the others.
+    #[test]
+    fn texts_below_the_options_start_at_the_margin() {
+        let mut open = vec![Cli::command()];
+        while let Some(command) = open.pop() {
+            let text = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(!text.starts_with(' '), "{}: {text}", command.get_name());
+            open.extend(command.get_subcommands().cloned());
+        }
+    }
 }
