@@ -15,7 +15,7 @@ const RISKS = { read: 'reads', write: 'changes files here', admin: 'reaches beyo
 // The answers, with the same letters as in the terminal.
 const CHOICES = [
   ['once', 'y', 'Yes, once'], ['session', 's', 'For this session'], ['always', 'a', 'Always here'],
-  ['no', 'n', 'No'], ['tell', 't', 'Say what instead'],
+  ['no', 'n', 'No'], ['tell', 't', 'Do this instead…'],
 ];
 
 export class Asks {

@@ -159,7 +159,7 @@ function spans(report) {
   const rows = lines.map((line) => CONTEXT_ROW.exec(line)).filter(Boolean);
   const most = Math.max(...rows.map(([, size]) => size), 1);
   return [
-    rows.length ? figures('Next request', ['Tokens', 'Age', 'Cached', 'Price'], rows.map(([, size, age, cached, price, what]) => [what, size / most, tokens(Number(size)), age, cached && '✓', price])) : null,
+    rows.length ? figures('Next request', ['Tokens', 'Age', 'Cached', 'Price'], rows.map(([, size, age, cached, price, what]) => [what.replace(/^(you|model|result|system) +/, '$1: '), size / most, tokens(Number(size)), age, cached && '✓', price])) : null,
     h('p.hint', clean(lines.filter((line) => !CONTEXT_ROW.test(line) && !/^ *# /.test(line)).join('\n'))),
   ];
 }

@@ -16,7 +16,7 @@ export function applyTheme(value = localStorage.getItem(THEME) ?? 'auto') {
 // `run(line)` runs a command of the open session.
 export function openSettings(run) {
   const current = localStorage.getItem(THEME) ?? 'auto';
-  const theme = h('fieldset', h('legend', 'Appearance'), h('div.row', [['auto', 'As the system'], ['light', 'Light'], ['dark', 'Dark']].map(([value, label]) => h('label.choice', h('input', { type: 'radio', name: 'theme', value, checked: value === current, onchange: () => { localStorage.setItem(THEME, value); applyTheme(value); } }), label))));
+  const theme = h('fieldset', h('legend', 'Appearance'), h('div.row', [['auto', 'Same as system'], ['light', 'Light'], ['dark', 'Dark']].map(([value, label]) => h('label.choice', h('input', { type: 'radio', name: 'theme', value, checked: value === current, onchange: () => { localStorage.setItem(THEME, value); applyTheme(value); } }), label))));
   const [logins, session] = [h('div'), h('fieldset', { hidden: true })];
   dialog('Settings', (close) => [session, theme, notifications(), h('fieldset', h('legend', 'Signed-in browsers'), logins), keys(), h('div.row.end', h('button', { onclick: async () => { try { await post('logout'); } catch (error) { complain(error); } close(); location.reload(); } }, 'Sign out'))]);
   showLogins(logins);

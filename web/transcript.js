@@ -115,7 +115,7 @@ export class Transcript {
   }
 
   delivery(node, send) {
-    node.querySelector('.delivery').textContent = send.isWaiting ? 'Waiting for the connection; it will be sent by itself' : 'Sending…';
+    node.querySelector('.delivery').textContent = send.isWaiting ? 'Waiting for the connection; sent automatically' : 'Sending…';
     return node;
   }
 
@@ -212,7 +212,7 @@ export class Transcript {
 // A session in which nothing was said yet.
 function empty(it) {
   const hints = [['/', 'commands'], ['@', 'files'], ['!', 'a shell command']];
-  return h('div.hello', mark(), h('h2', 'What shall we do?'), h('p.muted', h('bdi', clean(it.info?.place ?? ''))), h('p.row.center.muted', hints.map(([key, what]) => h('span', h('kbd', key), ' ', what))));
+  return h('div.hello', mark(), h('h2', 'What should I do?'), h('p.muted', h('bdi', clean(it.info?.place ?? ''))), h('p.row.center.muted', hints.map(([key, what]) => h('span', h('kbd', key), ' ', what))));
 }
 
 function userItem(item, actions) {

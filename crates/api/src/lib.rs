@@ -220,8 +220,8 @@ pub enum UserReply {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "type", content = "data", rename_all = "snake_case")]
 pub enum ClientError {
-    /// The session already runs a turn.
-    #[error("session {0} is busy with another turn")]
+    /// The session already runs a turn, or another process has it open.
+    #[error("session {0} is busy: it runs a turn, or is open in another Windlass")]
     Busy(SessionId),
     /// The queue of the session is full.
     #[error("session {0} has too many inputs waiting")]

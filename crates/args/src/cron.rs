@@ -16,10 +16,10 @@ Examples:
   windlass cron add review \"weekdays at 08:30\" \"Review yesterday's commits\"
   windlass cron add backup \"@daily\" --command \"tar czf /backup/notes.tgz notes\"
   windlass cron test \"30 2 * * *\" --timezone Europe/Berlin
-  windlass cron run review           run it now
-  windlass cron list                 the jobs, their last and next slots
-  windlass cron logs review --output what it said
-  windlass cron daemon               run the jobs until you stop it
+  windlass cron run review            run it now
+  windlass cron list                  the jobs, their last and next slots
+  windlass cron logs review --output  past slots and their answers
+  windlass cron daemon                run the jobs until you stop it
 
 Exit codes:
   0    success
@@ -68,7 +68,7 @@ pub enum CronCommand {
         #[command(flatten)]
         settings: SettingsOptions,
     },
-    /// Show past slots: when, what became of them, and where results went
+    /// Show past slots: their times and outcomes, and where results went
     Logs {
         /// The job [default: all]
         job: Option<String>,

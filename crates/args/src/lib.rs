@@ -138,7 +138,7 @@ impl Cli {
 const HELP: &str = "\
 Start an interactive session:
   windlass                     in this folder; Ctrl+C stops a turn, Ctrl+D quits
-  windlass \"fix the test\"    with a first message
+  windlass \"fix the test\"      with a first message
   windlass --continue          resume the last session; --resume lets you choose one
   windlass --plain             plain line-by-line output
   printf 'first\\nsecond\\n' | windlass     each line is a message
@@ -358,6 +358,7 @@ Exit codes:
 
 /// Text at the end of `windlass connect --help`.
 const CONNECT_HELP: &str = "\
+Examples:
   pass show anthropic | windlass connect anthropic
   windlass connect sim
 
@@ -433,7 +434,7 @@ pub struct ExecOptions {
     pub max_iterations: Option<u32>,
 
     /// Spending limit in US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
     pub max_cost: Option<f64>,
 
     #[command(flatten)]
@@ -739,4 +740,26 @@ pub enum SimCommand {
         #[arg(long, value_name = "KEY")]
         api_key: Option<String>,
     },
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// UI-7: the text below the options of every command starts at the margin: a leading blank would be dropped, and
+    /// the first of several examples would stand apart from the others.
+    #[test]
+    fn texts_below_the_options_start_at_the_margin() {
+        let mut open = vec![Cli::command()];
+        while let Some(command) = open.pop() {
+            let text = command
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(!text.starts_with(' '), "{}: {text}", command.get_name());
+            open.extend(command.get_subcommands().cloned());
+        }
+    }
 }

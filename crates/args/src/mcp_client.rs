@@ -47,7 +47,7 @@ pub enum McpClientCommand {
     Login {
         /// The server
         name: String,
-        /// Scope to ask for; can be repeated [default: those that the server names]
+        /// Scope to ask for; may be repeated [default: those that the server names]
         #[arg(long)]
         scope: Vec<String>,
         /// Client that is registered with the authorization server
@@ -99,10 +99,10 @@ pub struct McpAddOptions {
     /// Address of the server
     #[arg(long, conflicts_with = "command")]
     pub url: Option<String>,
-    /// Header of every request, as "Name: value"; can be repeated
+    /// Header of every request, as "Name: value"; may be repeated
     #[arg(long, value_name = "HEADER", requires = "url")]
     pub header: Vec<String>,
-    /// Environment variable of the program, as NAME=VALUE; can be repeated
+    /// Environment variable of the program, as NAME=VALUE; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     pub env: Vec<String>,
     /// Run the program without the network

@@ -137,6 +137,7 @@ fn place(text: &str) -> Result<String, String> {
 
 /// Text at the end of `windlass cluster --help`.
 pub(crate) const CLUSTER_HELP: &str = "\
+Examples:
   windlass --store postgres://… serve --cluster --cluster-address 10.0.0.5:7450
   windlass --store postgres://… cluster status
 

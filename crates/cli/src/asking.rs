@@ -5,6 +5,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 use windlass_api::{Approval, Cleaning, Pressed, UserReply, Waiting};
+use windlass_core::text::count;
 
 use windlass_tui::text::{revealed, revealed_line};
 
@@ -100,7 +101,7 @@ fn show_ends(preview: &str) {
     let left_out = MAX_LINES / 2..MAX_LINES / 2 + more;
     for (index, line) in lines.iter().enumerate() {
         if index == left_out.start && more > 0 {
-            tell!("  … {more} more lines: v shows all");
+            tell!("  … {}: v shows all", count(more, "more line"));
         }
         if !left_out.contains(&index) {
             tell!("  {line}");

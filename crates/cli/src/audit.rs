@@ -11,6 +11,7 @@ use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{AuditQuery, AuditRecord, AuditRow, LogError, Store, UserName};
+use windlass_core::text::count;
 use windlass_host::account::{Account, auditor};
 use windlass_server::{Accounts, Today};
 use windlass_users::{Auditor, verify};
@@ -18,7 +19,7 @@ use windlass_users::{Auditor, verify};
 use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::session_choice::{problem, store};
-use crate::terminal::{plain, say};
+use crate::terminal::{plain, say, tell};
 use crate::trust::TrustChange;
 use windlass_args::{AuditCommand, AuditOptions};
 
@@ -39,7 +40,11 @@ pub(crate) async fn command(command: AuditCommand) -> Result<Exit, Problem> {
                 is_latest: true,
                 ..query(&options)?
             };
-            for row in store.audited(&query).await.map_err(problem)? {
+            let rows = store.audited(&query).await.map_err(problem)?;
+            if rows.is_empty() && !options.json {
+                tell!("The audit log has no such rows.");
+            }
+            for row in rows {
                 print(&row, options.json)?;
             }
             Ok(Exit::Ok)
@@ -49,7 +54,7 @@ pub(crate) async fn command(command: AuditCommand) -> Result<Exit, Problem> {
         AuditCommand::Prune => {
             let settings = environment::settings(&Given::default(), &working_directory(None)?)?;
             let gone = prune(&store, &settings).await?;
-            say!("removed {gone} rows");
+            say!("removed {}", count(gone, "row"));
             Ok(Exit::Ok)
         }
     }

@@ -205,7 +205,14 @@ pub(crate) fn not_begun(error: ClientError) -> Problem {
         ClientError::Closed(_) | ClientError::Setup(_) | ClientError::Command(_) => ProblemKind::Failed,
         ClientError::Store(_) => ProblemKind::Store,
     };
-    Problem::new(kind, error.to_string())
+    let advice = advice(&error).map(|advice| format!("\n{advice}"));
+    Problem::new(kind, format!("{error}{}", advice.unwrap_or_default()))
+}
+
+/// Returns the next step after an error of a session.
+pub(crate) fn advice(error: &ClientError) -> Option<&'static str> {
+    matches!(error, ClientError::Busy(_))
+        .then_some("wait for the turn or close it there, or continue in a copy with --fork")
 }
 
 /// Returns a folder whose path is text, as that of a session must be.

@@ -21,7 +21,7 @@ pub(crate) use self::given::{flags, given};
 use self::input::{MessageLines, read_prompt};
 use self::schema::AnswerSchema;
 use crate::asking;
-use crate::engine::{Engine, ModelRuntime, Plan, not_begun, working_directory};
+use crate::engine::{Engine, ModelRuntime, Plan, advice, not_begun, working_directory};
 use crate::exit::Exit;
 use crate::observe::Wanted;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, json, millis_since, printer};
@@ -378,7 +378,10 @@ impl Runner<'_> {
     async fn turn(&mut self, parts: Vec<Part>) -> Outcome {
         match self.submit(parts).await {
             Ok(events) => self.watch(events).await,
-            Err(error @ ClientError::Busy(_)) => Outcome::failed(Exit::Busy, "busy", error.to_string(), None),
+            Err(error @ ClientError::Busy(_)) => {
+                let hint = advice(&error).map(str::to_owned);
+                Outcome::failed(Exit::Busy, "busy", error.to_string(), hint)
+            }
             Err(error @ ClientError::Empty) => Outcome::failed(Exit::Usage, "empty", error.to_string(), None),
             Err(error) => {
                 let problem = not_begun(error);

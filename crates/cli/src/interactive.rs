@@ -207,12 +207,12 @@ pub(crate) async fn front_end(scene: &Scene<'_>, full_screen: bool) -> Result<Sp
     if !scene.is_plain && terminal_ui::is_possible() {
         return terminal_ui::run(scene, full_screen).await;
     }
-    greet(scene);
+    greet(scene).await;
     repl::run(scene).await
 }
 
 /// Prints the notices at the start of a session.
-fn greet(scene: &Scene<'_>) {
+async fn greet(scene: &Scene<'_>) {
     let style = scene.style;
     for warning in &scene.settings.warnings {
         style.warn(warning);
@@ -222,6 +222,13 @@ fn greet(scene: &Scene<'_>) {
     }
     for notice in scene.notices.first {
         style.note(notice);
+    }
+    if scene.is_somebody_there
+        && let Ok(overview) = scene.backend.overview(&scene.session.id).await
+        && !overview.surroundings.instructions.is_empty()
+    {
+        let names = overview.surroundings.instructions.join(", ");
+        style.note(&format!("instructions read: {names}"));
     }
     if scene.is_somebody_there {
         let model = scene.model.as_ref().map(|model| format!("{model} · "));

@@ -243,7 +243,10 @@ fn manual(name: Option<&str>) -> Result<Exit, Problem> {
     let command = match name {
         None => whole,
         Some(name) => match whole.find_subcommand(name) {
-            Some(command) => command.clone().display_name(format!("windlass-{name}")),
+            Some(command) => command
+                .clone()
+                .display_name(format!("windlass-{name}"))
+                .bin_name(format!("windlass {name}")),
             None => {
                 return Err(Problem::usage(format!(
                     "there is no command `{name}`: see `windlass --help`"

@@ -18,6 +18,9 @@ use crate::exit::Exit;
 use crate::terminal::{plain, say, tell};
 use windlass_args::{McpAddOptions, McpClientCommand, McpImportFrom, SettingsOptions};
 
+/// Text in place of an empty list.
+const NONE: &str = "No MCP servers; `windlass mcp add NAME -- COMMAND` adds one.";
+
 /// Runs a subcommand.
 pub(crate) async fn command(command: McpClientCommand) -> Result<Exit, Problem> {
     match command {
@@ -150,7 +153,7 @@ fn list(json: bool, options: &SettingsOptions) -> Result<Exit, Problem> {
         return Ok(Exit::Ok);
     }
     if found.servers.is_empty() {
-        say!("no MCP servers; `windlass mcp add` adds one");
+        say!("{NONE}");
     }
     for server in &found.servers {
         let off = if server.enabled { "" } else { ", off" };
@@ -172,6 +175,9 @@ async fn test(name: Option<&str>, options: &SettingsOptions) -> Result<Exit, Pro
         }
         None => {
             let (settings, found) = configured(options)?;
+            if found.servers.is_empty() {
+                say!("{NONE}");
+            }
             (settings, found.servers)
         }
     };

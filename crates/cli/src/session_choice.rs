@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
 use windlass_core::log::{LogError, SessionQuery, Store, UserName};
+use windlass_core::text::column;
 use windlass_service::{format, past};
 
 use crate::db::advice;
@@ -388,9 +389,9 @@ pub(crate) async fn drop_unused(store: &dyn Store, session: &SessionId) {
 pub(crate) fn line(info: &SessionInfo) -> String {
     let name = info.label.name.as_deref().map(|name| format!("{name}: "));
     format!(
-        "{}  {:>4} messages  {:<9} {:>8}  {}{}",
+        "{}  {}  {:<9} {:>8}  {}{}",
         info.id,
-        info.totals.messages,
+        column(info.totals.messages, "message", 4),
         format::standing(info.standing),
         ago(info.updated_at.0),
         name.unwrap_or_default(),

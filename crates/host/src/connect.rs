@@ -355,11 +355,11 @@ pub fn choose<'a>(settings: &'a Settings, env: Env<'_>) -> Result<Choice<'a>, Pr
 fn no_key() -> String {
     "no model is configured: no key was found and no provider is set.\n\
      Do one of these:\n  \
-       export ANTHROPIC_API_KEY=…        use Anthropic\n  \
-       export OPENAI_API_KEY=…           use OpenAI\n  \
-       windlass connect openai           keep a key that you pipe in\n  \
-       windlass exec --provider ollama --model <name> …   use a local server\n  \
-       windlass exec --provider sim …    use the simulated model: no key, no network\n\
+       export ANTHROPIC_API_KEY=…                    use Anthropic\n  \
+       export OPENAI_API_KEY=…                       use OpenAI\n  \
+       windlass connect openai < KEYFILE             test a key, and store it\n  \
+       windlass exec --provider ollama --model NAME  use a server on this machine\n  \
+       windlass exec --provider sim                  use the simulated model: no key, no network\n\
      `windlass doctor` lists every provider and its variable."
         .to_owned()
 }

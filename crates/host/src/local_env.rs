@@ -110,7 +110,7 @@ impl Reading {
     }
 }
 
-/// Reads the instructions of a session. Existing ones are named in a notice, and so are truncated ones.
+/// Reads the instructions of a session. Truncated ones are named in a notice.
 fn read_instructions(
     folders: &Folders,
     spec: &SessionSpec,
@@ -124,10 +124,6 @@ fn read_instructions(
         None => instructions,
     };
     let (_, cut) = instructions.refresh();
-    let names = instructions.names();
-    if spec.interactive && spec.agent.is_none() && !names.is_empty() {
-        catalog.notify(vec![format!("instructions read: {}", names.join(", "))]);
-    }
     catalog.notify(cut);
     Ok(instructions)
 }

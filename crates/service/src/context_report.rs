@@ -78,12 +78,22 @@ fn told(message: &Message) -> String {
         Part::Binary(file) => Some(file.path.clone()),
         _ => None,
     });
-    let line: String = first
-        .unwrap_or_default()
+    // A message may consist of injected text alone.
+    let injected = || {
+        message
+            .fragments()
+            .next()
+            .map(|fragment| fragment.text.trim_start().to_owned())
+    };
+    let first = first.or_else(injected).unwrap_or_default();
+    let mut line: String = first
         .chars()
         .map(|sign| if sign.is_control() { ' ' } else { sign })
         .take(LONGEST)
         .collect();
+    if first.chars().nth(LONGEST).is_some() {
+        line.push('…');
+    }
     let role = match message.role {
         Role::User => "you",
         Role::Assistant => "model",

@@ -142,7 +142,7 @@ fn one_line(text: &str) -> String {
     }
     let cut: String = clean.chars().take(LONGEST - 1).collect();
     let whole = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
-    format!("{whole}…")
+    format!("{}…", whole.trim_end_matches([',', ';', ':', '.']))
 }
 
 /// Asks a model for a title and returns it with its cost. `None` if the model did not answer.

@@ -265,7 +265,7 @@ impl Why {
         let (provider, model) = &self.model;
         let who = match (provider.as_str(), model.as_str()) {
             ("", "") => "the model".to_owned(),
-            (provider, model) => format!("{model} of {provider}"),
+            (provider, model) => format!("{provider}/{model}"),
         };
         let (what, since, ends) = match heard {
             None => (format!("{who} to answer"), since, "when it answers"),

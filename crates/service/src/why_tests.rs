@@ -143,12 +143,12 @@ fn models_are_waited_for() {
     check(
         &[(1, said(Role::User, &[])), (2, start())],
         14,
-        "waiting for provider: opus of anthropic to answer — for 12 s; ends when it answers, or when you stop the turn",
+        "waiting for provider: anthropic/opus to answer — for 12 s; ends when it answers, or when you stop the turn",
     );
     check(
         &[(2, start()), (5, delta()), (9, delta())],
         12,
-        "waiting for provider: opus of anthropic to continue; the reply has taken 10 s so far — for 3 s; ends \
+        "waiting for provider: anthropic/opus to continue; the reply has taken 10 s so far — for 3 s; ends \
          when it continues, or when you stop the turn",
     );
     check(&[(2, start()), (5, delta()), (6, ended())], 9, "");
@@ -167,7 +167,7 @@ fn retries_are_waited_for() {
     check(
         &events,
         20,
-        "waiting for provider: opus of anthropic to answer — for 2 s; ends when it answers, or when you stop the turn",
+        "waiting for provider: anthropic/opus to answer — for 2 s; ends when it answers, or when you stop the turn",
     );
 }
 
@@ -215,7 +215,7 @@ fn tools_are_waited_for() {
         (213, step("c", "read_file")),
         (214, result("c")),
     ]);
-    let asking = "waiting for provider: opus of anthropic to answer — for 4 s; ends when it answers, or when \
+    let asking = "waiting for provider: anthropic/opus to answer — for 4 s; ends when it answers, or when \
                   you stop the turn";
     check(&events, 218, asking);
     events.push((214, said(Role::Tool, &[])));
@@ -273,7 +273,7 @@ fn summaries_are_waited_for() {
     check(
         &events,
         8,
-        "waiting for provider: opus of anthropic to answer — for 2 s; ends when it answers, or when you stop the turn",
+        "waiting for provider: anthropic/opus to answer — for 2 s; ends when it answers, or when you stop the turn",
     );
     check(&[(0, compaction())], 8, "");
 }

@@ -28,7 +28,7 @@ use windlass_api::{
 use windlass_core::clock::Clock;
 
 use self::find::Find;
-pub(crate) use self::frame::Frame;
+pub(crate) use self::frame::{Frame, ascii_line};
 pub(crate) use self::jobs::{Done, Jobs, Report};
 use crate::composer::Composer;
 use crate::desktop::Desktop;

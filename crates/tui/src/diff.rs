@@ -37,8 +37,59 @@ pub(crate) fn render_as(diff: &str, language: &str, columns: usize, theme: Theme
         theme,
         colouring: Highlighter::new(language, theme),
     };
-    let lines = rows.iter().zip(marks);
-    lines.flat_map(|(row, mark)| painter.row(row, mark)).collect()
+    let mut lines = Vec::new();
+    for (index, (row, mark)) in rows.iter().zip(marks).enumerate() {
+        let before = index.checked_sub(1).and_then(|before| rows.get(before));
+        match heading(row, before, rows.get(index + 1), gutter > 0) {
+            Some(Heading::Left) => painter.begin(row),
+            Some(Heading::Brief(text)) => {
+                painter.begin(row);
+                let style = painter.style(row.part);
+                lines.extend(chop(&[Span::styled(without_tabs(&plain(&text)), style)], columns));
+            }
+            None => lines.extend(painter.row(row, mark)),
+        }
+    }
+    lines
+}
+
+/// A header that is left out, or has a shorter form.
+enum Heading {
+    Left,
+    Brief(String),
+}
+
+/// Shortens the headers of a diff: a name that stands there twice is shown once, and beside line numbers the ranges
+/// of a hunk say nothing new.
+fn heading(
+    row: &Row<'_>,
+    before: Option<&Row<'_>>,
+    after: Option<&Row<'_>>,
+    is_numbered: bool,
+) -> Option<Heading> {
+    let old = |row: &Row<'_>| row.line.strip_prefix("--- ").map(str::to_owned);
+    let new = |row: &Row<'_>| row.line.strip_prefix("+++ ").map(str::to_owned);
+    match row.part {
+        Part::File if old(row).is_some() => {
+            let is_double = after.is_some_and(|after| after.part == Part::File && new(after) == old(row));
+            is_double.then_some(Heading::Left)
+        }
+        Part::File => {
+            let name = new(row)?;
+            let is_double =
+                before.is_some_and(|before| before.part == Part::File && old(before).as_ref() == Some(&name));
+            is_double.then_some(Heading::Brief(name))
+        }
+        Part::Hunk if is_numbered && starts(row.line).is_some() => {
+            let within = row.line.splitn(3, "@@").nth(2).unwrap_or_default().trim();
+            let is_first = before.is_none_or(|before| matches!(before.part, Part::File | Part::Note));
+            match (is_first, within) {
+                (true, "") => Some(Heading::Left),
+                (_, within) => Some(Heading::Brief(format!("… {within}").trim_end().to_owned())),
+            }
+        }
+        _ => None,
+    }
 }
 
 /// Returns the language of a file, by its extension.
@@ -266,13 +317,7 @@ struct Painter {
 impl Painter {
     fn row(&mut self, row: &Row<'_>, mark: Mark) -> Vec<Line<'static>> {
         let theme = self.theme;
-        let style = match row.part {
-            Part::File => theme.style(Tone::Text).add_modifier(Modifier::BOLD),
-            Part::Hunk | Part::Note => theme.style(Tone::Dim),
-            Part::Added => theme.style(Tone::Added),
-            Part::Removed => theme.style(Tone::Removed),
-            Part::Kept => theme.style(Tone::Text),
-        };
+        let style = self.style(row.part);
         if matches!(row.part, Part::File | Part::Hunk) {
             self.begin(row);
         }
@@ -326,6 +371,17 @@ impl Painter {
             }
         }
         lines
+    }
+
+    fn style(&self, part: Part) -> Style {
+        let theme = self.theme;
+        match part {
+            Part::File => theme.style(Tone::Text).add_modifier(Modifier::BOLD),
+            Part::Hunk | Part::Note => theme.style(Tone::Dim),
+            Part::Added => theme.style(Tone::Added),
+            Part::Removed => theme.style(Tone::Removed),
+            Part::Kept => theme.style(Tone::Text),
+        }
     }
 
     /// A new file or hunk starts: what the lines before it opened is closed.

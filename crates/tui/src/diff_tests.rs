@@ -34,7 +34,7 @@ fn parts_are_told_apart() {
             "index 1..2 100644",
             "--- a/x",
             "+++ b/x",
-            "@@ -1,3 +1,3 @@ fn x",
+            "… fn x",
             "1  kept",
             "2 --- removed",
             "2 +++ added",
@@ -47,6 +47,24 @@ fn parts_are_told_apart() {
     assert_eq!(style(4), theme().style(Tone::Dim));
     assert_eq!(style(6), theme().style(Tone::Removed));
     assert_eq!(style(7), theme().style(Tone::Added));
+}
+
+/// UI-2: the name of a file stands there once, and line numbers take the place of the ranges of hunks.
+#[test]
+fn headers_are_short() {
+    let two = "--- src/a.rs\n+++ src/a.rs\n@@ -1 +1 @@\n-x\n+y\n@@ -9 +9 @@ fn f()\n-x\n+y\n";
+    let lines = render(two, 40, theme());
+    assert_eq!(
+        texts(&lines),
+        ["src/a.rs", "1 -x", "1 +y", "… fn f()", "9 -x", "9 +y"]
+    );
+    let renamed = "--- a.rs\n+++ b.rs\n@@ -1 +1 @@\n-x\n+y\n";
+    assert_eq!(
+        texts(&render(renamed, 40, theme()))[..2],
+        ["--- a.rs", "+++ b.rs"]
+    );
+    let narrow = texts(&render(two, 20, theme()));
+    assert_eq!(narrow[..3], ["src/a.rs", "@@ -1 +1 @@", "-x"]);
 }
 
 /// UI-2: lines are counted by hunk headers, so that a removed line that looks like a file header counts.
@@ -115,11 +133,11 @@ fn changes_within_a_line_are_marked() {
             .map(|line| line.to_string().trim_end().to_owned())
             .collect();
         assert_eq!(
-            texts[3..],
+            texts[2..],
             ["7  fn a() {", "8 -    let x = 1;", "8 +    let x = 25;", "9  }"]
         );
         let marked = |index: usize| -> String {
-            let style = theme.changed(index == 5);
+            let style = theme.changed(index == 4);
             let is_marked = |span: &&Span<'_>| match style.bg {
                 Some(bg) => span.style.bg == Some(bg),
                 None => span.style.add_modifier.contains(Modifier::UNDERLINED),
@@ -127,9 +145,9 @@ fn changes_within_a_line_are_marked() {
             let spans = lines[index].spans.iter().filter(is_marked);
             spans.map(|span| span.content.as_ref()).collect()
         };
-        assert_eq!((marked(4).as_str(), marked(5).as_str()), ("1", "25"));
-        let keyword = lines[5].spans.iter().find(|span| span.content.contains("let"));
-        let plain = lines[5].spans.iter().find(|span| span.content.contains("x"));
+        assert_eq!((marked(3).as_str(), marked(4).as_str()), ("1", "25"));
+        let keyword = lines[4].spans.iter().find(|span| span.content.contains("let"));
+        let plain = lines[4].spans.iter().find(|span| span.content.contains("x"));
         assert_ne!(
             keyword.map(|span| span.style.fg),
             plain.map(|span| span.style.fg),

@@ -1,4 +1,4 @@
-//! Full-screen overlays: pickers, a pager, a prompt for a key.
+//! Overlays: pickers, a pager, a prompt for a key.
 
 mod fleet;
 mod pager;
@@ -15,7 +15,8 @@ pub(crate) use self::secret::Secret;
 use crate::paint::Picture;
 use crate::theme::Theme;
 
-/// A full-screen overlay.
+/// A view that takes the keys. One that fills the terminal hides the conversation; a shorter one takes the place of
+/// the input.
 pub(crate) trait Overlay: Send {
     /// Handles a key. `rows` is the height of the terminal.
     fn handle(&mut self, key: KeyEvent, rows: usize) -> Step;

@@ -7,12 +7,14 @@
 //! Nothing is read from or written to the terminal here: a frame is a vector of bytes.
 
 mod cells;
+mod floor;
 mod pen;
 mod style;
 
 use ratatui::text::Line;
 
 use self::cells::{cells, row_after_reflow, width};
+use self::floor::Floor;
 use self::pen::{Moves, Pen, Place};
 
 /// Starts a synchronised update; terminals without support ignore it.
@@ -43,6 +45,7 @@ pub(crate) struct Painter {
     /// `None` if unknown.
     cursor_shown: Option<bool>,
     live: Shown,
+    floor: Floor,
     full: Shown,
 }
 
@@ -75,13 +78,25 @@ impl Painter {
             reflows,
             cursor_shown: None,
             live: Shown::default(),
+            floor: Floor::default(),
             full: Shown::default(),
         }
     }
 
-    /// Prints `above` into the scrollback and updates the live area to `live`. Empty if nothing changed.
-    pub(crate) fn inline(&mut self, above: &[Line<'static>], live: &Picture) -> Vec<u8> {
+    /// Prints `above` into the scrollback and updates the live area to `live`. Empty if nothing changed. `past` returns
+    /// the last rows that were printed, at most as many as it is asked for.
+    pub(crate) fn inline(
+        &mut self,
+        above: &[Line<'static>],
+        live: &Picture,
+        past: impl FnOnce(usize) -> Vec<Line<'static>>,
+    ) -> Vec<u8> {
         let view = self.view(live);
+        let old = self.live.rows.len();
+        if !self.live.is_sure {
+            self.floor = Floor::default();
+        }
+        let mut body = self.floor.make_room(old, above.len() + view.rows.len());
         let mut pen = Pen::new(self.columns, Moves::Relative, self.live.place);
         if !self.live.is_sure {
             pen.go_to_top(self.rows_above_cursor());
@@ -109,7 +124,13 @@ impl Painter {
             column: Some(column),
         };
         self.live.take(view.rows, self.columns);
-        self.frame(&pen.finish(), is_painted, view.cursor.is_some())
+        body.push_str(&pen.finish());
+        self.floor.painted(old, above.len(), view.rows.len(), self.rows);
+        if self.floor.is_open() {
+            let size = (self.columns, self.rows);
+            body.push_str(&self.floor.fill(&past(self.rows), view.rows.len(), size));
+        }
+        self.frame(&body, is_painted, view.cursor.is_some())
     }
 
     /// Updates the full screen to `screen`. Empty if nothing changed.
@@ -161,6 +182,7 @@ impl Painter {
             return;
         }
         (self.columns, self.rows) = size;
+        self.floor = Floor::default();
         // A shorter terminal may have dropped rows below the cursor or pushed rows above it into the
         // scrollback.
         self.live.is_sure = false;
@@ -171,12 +193,15 @@ impl Painter {
     /// the start of the live area unless it was erased.
     pub(crate) fn forget(&mut self) {
         self.cursor_shown = None;
+        self.floor = Floor::default();
         self.live.is_sure = false;
         self.full.is_sure = false;
     }
 
     /// Erases the live area and leaves a visible cursor in its first column for later output.
     pub(crate) fn erase(&mut self) -> Vec<u8> {
+        let mut body = self.floor.delete_all();
+        self.floor = Floor::default();
         let mut pen = Pen::new(self.columns, Moves::Relative, self.live.place);
         pen.go_to_top(self.rows_above_cursor());
         if !self.live.is_sure {
@@ -189,7 +214,8 @@ impl Painter {
             is_sure: true,
             rows: Vec::new(),
         };
-        self.frame(&pen.finish(), false, true)
+        body.push_str(&pen.finish());
+        self.frame(&body, false, true)
     }
 
     /// Returns the part of a picture that fits: the last rows, or those from the cursor on.

@@ -74,6 +74,11 @@ impl Terminal {
     }
 }
 
+/// Nothing to draw again.
+fn none(_: usize) -> Vec<Line<'static>> {
+    Vec::new()
+}
+
 fn size(value: u16) -> NonZeroU16 {
     NonZeroU16::new(value).unwrap()
 }
@@ -212,7 +217,7 @@ proptest! {
         let mut painter = Painter::new((columns, rows), false);
         let mut printed: Vec<String> = Vec::new();
         for (above, live) in &frames {
-            terminal.show(&painter.inline(above, live));
+            terminal.show(&painter.inline(above, live, none));
             printed.extend(above.iter().map(|line| text(line, columns)));
             let view = painter.view(live);
             let mut expected = printed.clone();
@@ -222,7 +227,7 @@ proptest! {
             prop_assert_eq!(&everything, &expected);
             let scrolled = terminal.0.screen().scrollback_len();
             assert_shown(&terminal, &view, printed.len() - scrolled, columns);
-            prop_assert!(painter.inline(&[], live).is_empty());
+            prop_assert!(painter.inline(&[], live, none).is_empty());
         }
         terminal.show(&painter.erase());
         let mut everything = trimmed(terminal.everything());
@@ -269,7 +274,7 @@ proptest! {
             let labels: Vec<String> = (0..*above).map(|index| format!("#{}", printed.len() + index)).collect();
             let lines: Vec<Line<'static>> = labels.iter().cloned().map(Line::raw).collect();
             printed.extend(labels);
-            terminal.show(&painter.inline(&lines, live));
+            terminal.show(&painter.inline(&lines, live, none));
             let everything = terminal.everything();
             let found: Vec<&String> = everything.iter().filter(|row| row.starts_with('#')).collect();
             prop_assert_eq!(found, printed.iter().collect::<Vec<_>>());
@@ -293,19 +298,19 @@ fn a_small_change_is_a_small_frame() {
         rows: rows.into_iter().map(Line::raw).collect(),
         cursor: Some((3, 9)),
     };
-    assert!(painter.inline(&[], &live).len() > 800);
-    assert_eq!(painter.inline(&[], &live).len(), 0);
+    assert!(painter.inline(&[], &live, none).len() > 800);
+    assert_eq!(painter.inline(&[], &live, none).len(), 0);
 
     live.rows[4].spans[0].content.to_mut().push('y');
-    let frame = painter.inline(&[], &live);
+    let frame = painter.inline(&[], &live, none);
     assert!(frame.len() <= 48, "{}", String::from_utf8_lossy(&frame));
 
     live.rows[4] = Line::raw(live.rows[4].to_string().replace("row 4", "row 5"));
-    let frame = painter.inline(&[], &live);
+    let frame = painter.inline(&[], &live, none);
     assert!(frame.len() <= 48, "{}", String::from_utf8_lossy(&frame));
 
     live.cursor = Some((4, 9));
-    let frame = painter.inline(&[], &live);
+    let frame = painter.inline(&[], &live, none);
     assert!(frame.len() <= 24, "{}", String::from_utf8_lossy(&frame));
 }
 
@@ -320,7 +325,7 @@ fn control_characters_are_not_drawn() {
         cursor: None,
     };
     let mut painter = Painter::new((40, 5), false);
-    for frame in [painter.inline(&lines, &live), painter.full(&live)] {
+    for frame in [painter.inline(&lines, &live, none), painter.full(&live)] {
         let frame = String::from_utf8(frame).unwrap();
         assert!(frame.contains(clean), "{frame:?}");
         assert!(
@@ -330,7 +335,7 @@ fn control_characters_are_not_drawn() {
         assert!(!frame.contains("\u{1b}[2J"), "{frame:?}");
     }
     let mut terminal = Terminal::new(40, 5);
-    terminal.show(&Painter::new((40, 5), false).inline(&lines, &live));
+    terminal.show(&Painter::new((40, 5), false).inline(&lines, &live, none));
     assert_eq!(terminal.everything(), [clean, clean]);
 }
 
@@ -347,15 +352,15 @@ fn letters_of_uncertain_width_do_not_shift_a_row() {
         let mut terminal = Terminal::new(30, 4);
         let mut painter = Painter::new((30, 4), false);
         let row = format!("ab{emoji}the end");
-        terminal.show(&painter.inline(&[], &picture(&["0123456789", &row], None)));
-        terminal.show(&painter.inline(&[], &picture(&[&row, &row], None)));
+        terminal.show(&painter.inline(&[], &picture(&["0123456789", &row], None), none));
+        terminal.show(&painter.inline(&[], &picture(&[&row, &row], None), none));
         for index in 0..2 {
             let shown: String = terminal.0.screen().rows(4, 26).nth(index).unwrap();
             assert_eq!(shown, "the end", "{emoji} in row {index}");
         }
     }
     let mut painter = Painter::new((4, 4), false);
-    let frame = painter.inline(&[], &picture(&["ab👩\u{200d}👩\u{200d}👧"], None));
+    let frame = painter.inline(&[], &picture(&["ab👩\u{200d}👩\u{200d}👧"], None), none);
     let frame = String::from_utf8(frame).unwrap();
     assert!(
         frame.contains("\u{1b}[?7l👩") && frame.contains("👧\u{1b}[?7h"),
@@ -381,9 +386,9 @@ fn a_reflow_is_found_again() {
         for reflows in [true, false] {
             let mut painter = Painter::new((30, 9), reflows);
             let live = picture(&rows, Some(cursor));
-            painter.inline(&[], &live);
+            painter.inline(&[], &live, none);
             painter.resize((columns, 9));
-            let frame = String::from_utf8(painter.inline(&[], &live)).unwrap();
+            let frame = String::from_utf8(painter.inline(&[], &live, none)).unwrap();
             let up = if reflows { expected } else { usize::from(cursor.1) };
             let begin = format!("{BEGIN}{HIDE_CURSOR}\u{1b}[{up}A\r\u{1b}[m\u{1b}[J").replace("[1A", "[A");
             assert!(frame.starts_with(&begin), "{rows:?} at {columns}: {frame:?}");
@@ -404,7 +409,7 @@ fn a_tall_picture_keeps_its_cursor_visible() {
     ];
     for (cursor, expected) in cases {
         let mut terminal = Terminal::new(5, 3);
-        terminal.show(&Painter::new((5, 3), false).inline(&[], &picture(&rows, cursor)));
+        terminal.show(&Painter::new((5, 3), false).inline(&[], &picture(&rows, cursor), none));
         assert_eq!(terminal.everything(), expected, "{cursor:?}");
     }
 }
@@ -415,16 +420,16 @@ fn what_is_forgotten_is_drawn_again() {
     let mut terminal = Terminal::new(20, 8);
     let mut painter = Painter::new((20, 8), false);
     let live = picture(&["one", "two", "three"], Some((1, 1)));
-    terminal.show(&painter.inline(&[Line::raw("said")], &live));
+    terminal.show(&painter.inline(&[Line::raw("said")], &live, none));
 
     painter.forget();
-    terminal.show(&painter.inline(&[], &live));
+    terminal.show(&painter.inline(&[], &live, none));
     assert_eq!(terminal.everything(), ["said", "one", "two", "three"]);
 
     terminal.show(&painter.erase());
     terminal.show(b"$ fg\r\n\x1b[?25l");
     painter.forget();
-    terminal.show(&painter.inline(&[], &live));
+    terminal.show(&painter.inline(&[], &live, none));
     assert_eq!(terminal.everything(), ["said", "$ fg", "one", "two", "three"]);
     assert!(!terminal.0.screen().hide_cursor());
 }
@@ -435,13 +440,13 @@ fn the_whole_screen_comes_and_goes() {
     let mut terminal = Terminal::new(20, 4);
     let mut painter = Painter::new((20, 4), false);
     let live = picture(&["one", "two"], Some((1, 1)));
-    terminal.show(&painter.inline(&[Line::raw("said")], &live));
+    terminal.show(&painter.inline(&[Line::raw("said")], &live, none));
     terminal.show(&painter.enter_full());
     terminal.show(&painter.full(&picture(&["a", "b", "c", "d"], None)));
     assert!(terminal.0.screen().alternate_screen());
     assert_eq!(terminal.visible(), ["a", "b", "c", "d"]);
     terminal.show(&painter.leave_full());
-    terminal.show(&painter.inline(&[Line::raw("more")], &live));
+    terminal.show(&painter.inline(&[Line::raw("more")], &live, none));
     assert!(!terminal.0.screen().alternate_screen());
     assert_eq!(terminal.everything(), ["said", "more", "one", "two"]);
 }
@@ -456,16 +461,77 @@ fn a_full_row_with_a_background_stays_by_itself() {
         rows: vec![full.clone(), Line::raw("x"), Line::raw("y")],
         cursor: None,
     };
-    painter.inline(&[], &one);
+    painter.inline(&[], &one, none);
     let two = Picture {
         rows: vec![full.clone(), Line::raw("z")],
         cursor: None,
     };
-    let frame = String::from_utf8(painter.inline(&[full.clone(), full], &two)).unwrap();
+    let frame = String::from_utf8(painter.inline(&[full.clone(), full], &two, none)).unwrap();
     let blue = "\u{1b}[44mabcde\u{1b}[m\r\n";
     assert!(
         frame.contains(&format!("{}z\r{END}", blue.repeat(3))),
         "{frame:?}"
     );
     assert!(!frame.contains("\u{1b}[K"), "{frame:?}");
+}
+
+/// UI-2: when a tall live area shrinks, the conversation fills the screen again, and no line is in the scrollback
+/// twice, whatever comes afterwards.
+#[test]
+fn the_live_area_stays_at_the_bottom() {
+    let mut terminal = Terminal::new(20, 12);
+    let mut painter = Painter::new((20, 12), true);
+    let mut said: Vec<Line<'static>> = Vec::new();
+    let show = |terminal: &mut Terminal,
+                painter: &mut Painter,
+                said: &mut Vec<Line<'static>>,
+                more: usize,
+                live: usize| {
+        let first = said.len();
+        let above: Vec<_> = (first..first + more)
+            .map(|number| Line::raw(format!("line {number}")))
+            .collect();
+        said.extend(above.iter().cloned());
+        let rows: Vec<_> = (0..live).map(|row| Line::raw(format!("live {row}"))).collect();
+        let live = Picture {
+            rows,
+            cursor: Some((0, 0)),
+        };
+        let past = |count: usize| said.split_at(said.len().saturating_sub(count)).1.to_vec();
+        let bytes = painter.inline(&above, &live, past);
+        terminal.show(&bytes);
+    };
+    let lines = |from: usize, to: usize| -> Vec<String> {
+        (from..to).map(|number| format!("line {number}")).collect()
+    };
+    show(&mut terminal, &mut painter, &mut said, 20, 2);
+    show(&mut terminal, &mut painter, &mut said, 0, 9);
+    assert_eq!(terminal.visible()[..3], lines(17, 20));
+    show(&mut terminal, &mut painter, &mut said, 0, 2);
+    let visible = terminal.visible();
+    assert_eq!(visible[..10], lines(10, 20), "{visible:?}");
+    assert_eq!(visible[10..], ["live 0", "live 1"]);
+    for (more, live) in [(2, 2), (1, 4), (0, 11), (3, 2), (9, 2), (30, 1)] {
+        show(&mut terminal, &mut painter, &mut said, more, live);
+        let visible = terminal.visible();
+        assert_eq!(
+            visible.last().unwrap(),
+            &format!("live {}", live - 1),
+            "{visible:?}"
+        );
+        assert_eq!(
+            visible[..12 - live],
+            lines(said.len() + live - 12, said.len()),
+            "{visible:?}"
+        );
+    }
+    show(&mut terminal, &mut painter, &mut said, 0, 10);
+    show(&mut terminal, &mut painter, &mut said, 0, 1);
+    terminal.show(&painter.erase());
+    let all: Vec<_> = terminal
+        .everything()
+        .into_iter()
+        .filter(|row| !row.is_empty())
+        .collect();
+    assert_eq!(all, lines(0, said.len()));
 }

@@ -6,13 +6,14 @@ use std::time::Duration;
 use base64::Engine;
 use crossterm::event::{Event as TermEvent, EventStream as Inputs};
 use futures_util::StreamExt;
+use ratatui::text::Line;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{broadcast, mpsc, oneshot};
 use tokio::task::{JoinError, JoinHandle};
 use windlass_api::{Backend, Begin, ClientError, Connections, Envelope, EventStream, SessionId, SessionInfo};
 use windlass_core::clock::Clock;
 
-use crate::app::{App, Done, Edited, Effect, Frame, Jobs, Ports, Report, Viewport};
+use crate::app::{App, Done, Edited, Effect, Frame, Jobs, Ports, Report, Viewport, ascii_line};
 use crate::composer::Composer;
 use crate::desktop::Desktop;
 use crate::keys::KeyBindings;
@@ -232,7 +233,7 @@ impl EventLoop {
             if self.app.is_dirty() && now >= next_frame && self.screen.tty.is_free() {
                 let frame = self.app.frame();
                 self.screen.entitle(self.app.title());
-                self.screen.show(&frame);
+                self.screen.show(&frame, |rows| self.app.recent(rows));
                 next_frame = now + FRAME;
                 continue;
             }
@@ -472,7 +473,7 @@ impl EventLoop {
         self.app.leave_full();
         let frame = self.app.frame();
         self.screen.tty.drain();
-        self.screen.show(&frame);
+        self.screen.show(&frame, |rows| self.app.recent(rows));
         self.screen.withdraw();
     }
 }
@@ -492,8 +493,8 @@ struct Screen {
 }
 
 impl Screen {
-    /// Shows a frame. The writer must be free.
-    fn show(&mut self, frame: &Frame) {
+    /// Shows a frame. The writer must be free. `past` returns the last lines in the scrollback.
+    fn show(&mut self, frame: &Frame, past: impl FnOnce(usize) -> Vec<Line<'static>>) {
         let plain;
         let frame = if self.is_ascii {
             plain = frame.in_ascii();
@@ -521,7 +522,12 @@ impl Screen {
         bytes.extend(if frame.is_full {
             self.painter.full(&frame.picture)
         } else {
-            self.painter.inline(&frame.above, &frame.picture)
+            let is_ascii = self.is_ascii;
+            let past = |rows: usize| match is_ascii {
+                true => past(rows).iter().map(ascii_line).collect(),
+                false => past(rows),
+            };
+            self.painter.inline(&frame.above, &frame.picture, past)
         });
         self.tty.write(bytes);
         if !frame.is_full {

@@ -124,6 +124,7 @@ fn the_line_fits() {
         "a price that is not known is no number: {shown}"
     );
     assert_eq!(text_of(51), "  claude-sonnet-4-5 · plan · ▰▰▰▱▱▱ 50% · $0.5000");
+    assert_eq!(text_of(46), "  clau…onnet-4-5 · plan · ▰▰▰▱▱▱ 50% · $0.5000");
     assert_eq!(text_of(45), "  clau…nnet-4-5 · plan · ▰▰▰▱▱▱ 50% · $0.5000");
     assert_eq!(text_of(40), "  cl…t-4-5 · plan · ▰▰▰▱▱▱ 50% · $0.5000");
     assert!(text_of(120).contains("anthropic/claude-sonnet-4-5 high · plan"));

@@ -137,6 +137,35 @@ fn calls(count: u32) -> Event {
     }
 }
 
+/// UI-2: a call without output takes one row, and only between two of those there is no blank line, in the scrollback
+/// and on the whole screen alike.
+#[test]
+fn short_calls_stand_together() {
+    let mut transcript = Transcript::default();
+    let mut events = Vec::new();
+    for (number, output) in [
+        (1, "(no output)"),
+        (2, "(no output)"),
+        (3, "ok"),
+        (4, "(no output)"),
+    ] {
+        events.extend([
+            call(number, "bash make"),
+            result(number, output, None),
+            complete(number, StepStatus::Completed),
+        ]);
+    }
+    for (seq, event) in (1..).zip(&events) {
+        transcript.hear(seq, event, 0);
+    }
+    let settled = text(&transcript.settle(OPTIONS));
+    let quiet = "● bash make 1.2 s · no output";
+    let expected = format!("{quiet}\n{quiet}\n\n● bash make 1.2 s\n  ok\n\n{quiet}");
+    assert_eq!(settled, expected);
+    assert_eq!(text(&transcript.all_lines(OPTIONS)), expected);
+    assert_eq!(text(&transcript.recent(99, OPTIONS)), expected);
+}
+
 /// UI-2: concurrent calls have one row each, in order; early output of a later call appears when it is
 /// announced, and calls that never ran disappear with the turn.
 #[test]
@@ -160,7 +189,7 @@ fn calls_at_the_same_time_are_all_shown() {
     ];
     events.extend(rest);
     let (settled, live) = shown(&events);
-    assert!(settled.ends_with("  ok\n● bash make 2 1.2 s"), "{settled}");
+    assert!(settled.ends_with("  ok\n\n● bash make 2 1.2 s"), "{settled}");
     assert_eq!(live, "◌ bash make 3 4 s\n  compiling");
 
     let (_, live) = shown(&[calls(12), call(1, "bash make 1")]);

@@ -234,7 +234,8 @@ impl TextPrinter {
             ),
         };
         let most = if self.style.verbose { MOST_VERBOSE } else { most };
-        for line in lines.iter().take(most) {
+        for (index, line) in lines.iter().take(most).enumerate() {
+            let sign = if is_error && index == 0 { "✗" } else { "│" };
             let code = match line.chars().next() {
                 Some('+') if diff.is_some() => "32",
                 Some('-') if diff.is_some() => "31",
@@ -242,10 +243,17 @@ impl TextPrinter {
                 _ => "2",
             };
             let short: String = line.chars().take(160).collect();
-            tell!("{}", self.style.paint(code, &format!("  │ {}", plain(&short))));
+            tell!(
+                "{}",
+                self.style.paint(code, &format!("  {sign} {}", plain(&short)))
+            );
         }
         if let Some(left) = lines.len().checked_sub(most).filter(|left| *left > 0) {
-            tell!("{}", self.style.paint("2", &format!("  │ … {left} more lines")));
+            tell!(
+                "{}",
+                self.style
+                    .paint("2", &format!("  │ … {}", count(left, "more line")))
+            );
         }
     }
 }

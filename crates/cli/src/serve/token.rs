@@ -10,7 +10,7 @@ use windlass_server::{Credential, CredentialKind, Credentials, NewCredential, Sc
 use crate::audit::note;
 use crate::exit::Exit;
 use crate::session_choice::{problem, store};
-use crate::terminal::{plain, say};
+use crate::terminal::{plain, say, tell};
 use windlass_args::{TokenCommand, TokenScope};
 
 /// Milliseconds of a day.
@@ -39,7 +39,11 @@ pub(crate) async fn token(command: TokenCommand) -> Result<Exit, Problem> {
             say!("{secret}");
         }
         TokenCommand::List { json } => {
-            for found in credentials.list().await.map_err(problem)? {
+            let all = credentials.list().await.map_err(problem)?;
+            if all.is_empty() && !json {
+                tell!("There are no tokens, browsers or links; `windlass serve` prints the first link.");
+            }
+            for found in all {
                 if json {
                     let line = serde_json::to_string(&found);
                     say!("{}", line.unwrap_or_default());

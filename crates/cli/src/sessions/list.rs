@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use windlass_core::log::{SessionInfo, SessionQuery, Store, UserName};
+use windlass_core::text::column;
 use windlass_service::format::{short_id, standing};
 
 use super::{called, cut, line, print_json, short};
@@ -64,10 +65,10 @@ fn row(info: &SessionInfo, with_place: bool) -> String {
         place.push_str(&format!("  [{}]", info.user));
     }
     format!(
-        "{}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}{place}",
+        "{}  {:>10}  {}  {:<8}  {:>8}  {}{place}",
         short(info),
         ago(info.updated_at.0),
-        info.totals.messages,
+        column(info.totals.messages, "message", 4),
         standing(info.standing),
         info.totals.cost(),
         cut(&called(info), TITLE)

@@ -71,7 +71,11 @@ fn trust(folders: &Folders, project: &Project, yes: bool) -> Result<(Exit, bool)
 }
 
 fn list(folders: &Folders) -> Result<Exit, Problem> {
-    for (path, trusted) in store(folders)?.all() {
+    let trusted = store(folders)?;
+    if trusted.all().next().is_none() {
+        tell!("No folder is trusted; `windlass trust` in a project shows what trusting it means.");
+    }
+    for (path, trusted) in trusted.all() {
         let root = PathBuf::from(path);
         let state = match Snapshot::read(&Project { root }) {
             Ok(snapshot) if snapshot.hash == trusted.hash => "trusted",

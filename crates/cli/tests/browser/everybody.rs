@@ -59,7 +59,7 @@ fn axe_finds_nothing() {
         |workspace| drop(workspace.write("notes.txt", "first\n")),
     );
     let browser = site.converse();
-    browser.wait_for("What shall we do?");
+    browser.wait_for("What should I do?");
     let mut all = Vec::new();
     let mut check = |name: &str| {
         for scheme in ["light", "dark"] {

@@ -25,7 +25,7 @@ fn a_lost_network_loses_nothing() {
         &format!("document.querySelector('.banner .elapsed').textContent !== {first}"),
     );
     say(&browser, "second");
-    browser.wait_for("it will be sent by itself");
+    browser.wait_for("sent automatically");
     assert_eq!(site.sim.count(), 1);
     set_offline(&browser, false);
     browser.wait_until(
@@ -90,7 +90,7 @@ fn a_killed_server_gets_its_page_back() {
     site.kill();
     browser.wait_for("Reconnecting since");
     say(&browser, "and then this");
-    browser.wait_for("it will be sent by itself");
+    browser.wait_for("sent automatically");
     site.start_again();
     browser.wait_until(
         "the turn was interrupted",

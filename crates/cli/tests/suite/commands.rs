@@ -190,6 +190,10 @@ fn completions_and_manual() {
     );
     let page = workspace.run_in_itself(&["man", "exec"]);
     assert!(page.contains("output\\-schema"), "{page}");
+    assert!(
+        page.contains("\\fBwindlass exec\\fR"),
+        "the synopsis has the whole command: {page}"
+    );
     workspace.run(&["man", "frobnicate"]).output().assert_code(2);
 }
 

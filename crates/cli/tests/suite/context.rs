@@ -20,6 +20,26 @@ fn bytes(output: &Output) -> Vec<usize> {
     output.stdout.lines().skip(2).filter_map(row).collect()
 }
 
+/// CTX-16: the kinds of the next request come first, and no row is said to cost nothing if it costs a little.
+#[test]
+fn kinds_are_summed_up() {
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
+    let priced = "\n[models.sim-1]\ncontext_window = 32000\nprice = { input = 1.0, output = 5.0 }\n";
+    workspace.use_sim_with(&sim, Protocol::Anthropic, priced);
+    run(&workspace, &["exec", "first"]).assert_code(0);
+    let shown = run(&workspace, &["context", "show"]);
+    let shown = &shown.assert_code(0).stdout;
+    assert!(shown.contains("tokens by kind: tools "), "{shown}");
+    assert!(
+        shown.contains("you    first"),
+        "a message is named by its own words: {shown}"
+    );
+    assert!(
+        shown.contains("<$0.0001") && !shown.contains("$0.0000"),
+        "{shown}"
+    );
+}
+
 /// CTX-16: the labeled spans of the next request cover every byte of it, on every wire; spans that were sent
 /// before count as cached.
 #[test]

@@ -109,6 +109,38 @@ fn text_output_is_the_answer() {
     }
 }
 
+/// UI-3: calls that failed look different from those that worked, without colours as well.
+#[test]
+fn failed_calls_are_marked() {
+    let calls = Reply::call("bash", json!({"command": "echo seen"}))
+        .and_call("read_file", json!({"path": "absent.txt"}));
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [calls, Reply::text("fine")]);
+    let output = workspace.run(&["exec", "look"]).output();
+    output
+        .assert_code(0)
+        .assert_says("  │ seen")
+        .assert_says("  ✗ Error: absent.txt");
+}
+
+/// UI-7: examples in the help stand in columns, and a negative limit is a wrong value, not an unknown flag.
+#[test]
+fn help_and_limits_are_read_right() {
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
+    let help = workspace.run(&["--help"]).output();
+    let described = |line: &&str| line.starts_with("  windlass") && line.contains("   ");
+    let (_, examples) = help.stdout.split_once("Start an interactive session:").unwrap();
+    let column = |line: &str| {
+        let (_, text) = line.trim_start().split_once("   ").unwrap();
+        line.len() - text.trim_start().len()
+    };
+    let columns = examples.lines().filter(described).map(column);
+    let columns: std::collections::HashSet<usize> = columns.take(4).collect();
+    assert_eq!(columns.len(), 1, "{examples}");
+    let refused = workspace.run(&["exec", "--max-cost", "-1", "hi"]).output();
+    refused.assert_code(2).assert_says("--max-cost");
+    assert!(!refused.stderr.contains("unexpected argument"), "{refused}");
+}
+
 /// UI-3: `--quiet` leaves standard error empty unless there is an error.
 #[test]
 fn quiet_says_nothing() {

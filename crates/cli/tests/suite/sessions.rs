@@ -57,6 +57,31 @@ fn sessions_are_listed() {
     );
 }
 
+/// SES-10: a list counts one message as one, and lists without rows say that they have none.
+#[test]
+fn lists_are_in_plain_english() {
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("one")]);
+    run(&workspace, &["exec", "first thing"]).assert_code(0);
+    run(&workspace, &["exec", "the script has no reply to this"]).assert_code(8);
+    let listed = run(&workspace, &["sessions", "list"]);
+    let lines: Vec<&str> = listed.assert_code(0).stdout.lines().collect();
+    assert!(lines[0].contains("  1 message   "), "{listed}");
+    assert!(lines[1].contains("  2 messages  "), "{listed}");
+    for (command, said) in [
+        (["mcp", "test"], "No MCP servers"),
+        (["mcp", "list"], "No MCP servers"),
+        (["token", "list"], "There are no tokens"),
+        (["trust", "--list"], "No folder is trusted"),
+        (["audit", "list"], "The audit log has no such rows"),
+    ] {
+        let shown = run(&workspace, &command);
+        let all = format!("{}{}", shown.assert_code(0).stdout, shown.stderr);
+        assert!(all.contains(said), "{command:?}: {shown}");
+    }
+    let help = run(&workspace, &["exec", "/help"]);
+    assert!(!help.stdout.contains("\nYour own commands:"), "{help}");
+}
+
 /// SES-10: a session is found by its id, the start of its id, or its name; an unknown or ambiguous one is
 /// reported with a list.
 #[test]

@@ -169,7 +169,10 @@ fn a_session_that_is_in_use_is_busy() {
     let run = stalled(&workspace, &["exec", "-o", "stream-json", "go"]);
     let id = sessions(&workspace)[0]["id"].as_str().unwrap().to_owned();
     let second = workspace.run(&["exec", "--resume", &id, "me too"]).output();
-    second.assert_code(4).assert_says("busy");
+    second
+        .assert_code(4)
+        .assert_says("is busy: it runs a turn, or is open in another Windlass")
+        .assert_says("--fork");
     assert_eq!(second.stdout, "");
     let gone = workspace.run(&["sessions", "delete", "--yes", &id]).output();
     gone.assert_code(4).assert_says("in use by");

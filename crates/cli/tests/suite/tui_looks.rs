@@ -28,6 +28,12 @@ fn the_first_screen_says_where_one_is() {
     let shown = screen.contents();
     let status = shown.trim_end().lines().last().unwrap_or_default();
     assert!(status.contains("(topic)"), "{shown}");
+    say(&mut screen, "hello");
+    screen.wait_for("fine");
+    assert!(
+        !screen.contents().contains("instructions read"),
+        "the header names them"
+    );
     say(&mut screen, "/status");
     screen.wait_for("instructions AGENTS.md");
     // What was typed stays above what it printed.
@@ -39,6 +45,52 @@ fn the_first_screen_says_where_one_is() {
         has(&raw, "\x1b[22;2t") && has(&raw, "\x1b[23;2t"),
         "the old title returns"
     );
+}
+
+/// UI-2: a short list takes the place of the input, and the conversation stays in sight.
+#[test]
+fn short_lists_leave_the_conversation_in_sight() {
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [Reply::text("fine").forever()]);
+    let mut screen = open(&workspace, &[]);
+    say(&mut screen, "hello");
+    screen.wait_for("fine");
+    say(&mut screen, "/theme");
+    screen.wait_until("the list is below the conversation", |shown| {
+        shown.contains("enter choose") && shown.contains("› hello") && shown.contains("fine")
+    });
+    assert!(
+        !has(&screen.raw(), "\x1b[?1049h"),
+        "the other screen is not needed"
+    );
+    screen.press("esc");
+    leave(&mut screen);
+}
+
+/// UI-2: after a tall request the conversation fills the screen again, and stands in the scrollback once.
+#[test]
+fn the_screen_is_full_after_a_tall_request() {
+    let long: String = (1..=60).map(|line| format!("row {line}\n")).collect();
+    let tall = Reply::call("write_file", json!({"path": "tall.txt", "content": long}));
+    let talk: Vec<String> = (1..=40).map(|line| format!("- item {line}.")).collect();
+    let replies = [Reply::text(talk.join("\n")), tall, Reply::text("as you like")];
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    let mut screen = open(&workspace, &["--mode", "ask"]);
+    say(&mut screen, "talk");
+    screen.wait_for("item 40.");
+    screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
+    say(&mut screen, "write");
+    screen.wait_for("v show everything");
+    super::tui::press_until(&mut screen, "n", |shown| shown.contains("You said no"));
+    screen.wait_until("the screen is full", |shown| {
+        let last = shown.lines().nth(29).unwrap_or_default();
+        last.contains("ask") && shown.contains("item 40.")
+    });
+    let all = screen.scrollback();
+    leave(&mut screen);
+    let ended = screen.scrollback();
+    for item in ["item 3.", "item 20.", "item 40."] {
+        assert_eq!(ended.matches(item).count(), 1, "{item}\n{all}\n-----\n{ended}");
+    }
 }
 
 /// UI-2: the menu of commands has whole descriptions, a counter, and the arguments of the selected command; case

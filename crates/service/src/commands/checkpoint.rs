@@ -88,7 +88,8 @@ pub(super) fn refused(error: CheckpointError) -> Stop {
 }
 
 async fn list(cx: &mut CommandContext<'_>) -> Outcome {
-    let all = kept(cx)?.list().await.map_err(refused)?;
+    let mut all = kept(cx)?.list().await.map_err(refused)?;
+    all.retain(|checkpoint| checkpoint.files > 0);
     if all.is_empty() {
         return Ok(Said::text(
             "No checkpoints yet: no turn of this session has changed files.",
@@ -140,7 +141,7 @@ fn shown(text: &mut String, diff: &str) {
     }
     let more = diff.lines().count().saturating_sub(DIFF_LINES);
     if more > 0 {
-        let _ = writeln!(text, "    … {more} more lines");
+        let _ = writeln!(text, "    … {}", count(more, "more line"));
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use windlass_api::{ContextReport, Event, Message, Part, SessionEvent};
+use windlass_api::{ContextReport, ContextSpan, Event, Message, Part, Role, SessionEvent, SpanOrigin};
 use windlass_core::clock::Timestamp;
 use windlass_core::compact::{estimate_tokens, fidelity, without_outputs};
 use windlass_core::context::prepare;
@@ -218,6 +218,7 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
         report.bytes,
         share(tokens)
     );
+    let _ = writeln!(text, "tokens by kind: {}", by_kind(rows));
     let _ = writeln!(
         text,
         "{:>4} {:>9} {:>8} {:>9} {:<6} {:>9}  what",
@@ -245,7 +246,7 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
             .age_ms
             .map_or(String::new(), |age| Timestamp(now.0.saturating_sub(age)).ago(now));
         let cache = if row.is_cached { "cached" } else { "" };
-        let price = row.cost_usd.map_or(String::new(), dollars);
+        let price = row.cost_usd.map_or(String::new(), small_dollars);
         let _ = writeln!(
             text,
             "{:>4} {:>9} {:>8} {age:>9} {cache:<6} {price:>9}  {}",
@@ -259,6 +260,37 @@ async fn show(cx: &mut CommandContext<'_>, all: bool) -> Outcome {
         let _ = write!(text, "sending it costs about {}", dollars(total));
     }
     said(&report.notices, text.trim_end())
+}
+
+/// Adds up the tokens of each kind of row, the largest first.
+fn by_kind(rows: &[ContextSpan]) -> String {
+    let kind = |row: &ContextSpan| match (row.origin, row.role) {
+        (SpanOrigin::System, _) => "system prompt",
+        (SpanOrigin::Tools, _) => "tools",
+        (_, Some(Role::User)) => "you",
+        (_, Some(Role::Assistant)) => "model",
+        (_, Some(Role::Tool)) => "results",
+        _ => "other",
+    };
+    let mut kinds: Vec<(&str, u64)> = Vec::new();
+    for row in rows {
+        let name = kind(row);
+        match kinds.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, tokens)) => *tokens += row.tokens,
+            None => kinds.push((name, row.tokens)),
+        }
+    }
+    kinds.sort_by_key(|(_, tokens)| std::cmp::Reverse(*tokens));
+    let kinds = kinds.iter().map(|(name, tokens)| format!("{name} {tokens}"));
+    kinds.collect::<Vec<_>>().join(", ")
+}
+
+/// Formats the cost of a row; one that four digits cannot show is named as such.
+fn small_dollars(cost: f64) -> String {
+    match cost {
+        cost if cost > 0.0 && cost < 0.000_05 => "<$0.0001".to_owned(),
+        cost => dollars(cost),
+    }
 }
 
 async fn costs(cx: &mut CommandContext<'_>) -> Outcome {

@@ -24,7 +24,7 @@ pub(super) async fn help(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     let mut text = "Commands:".to_owned();
     list(&mut text, &built_in());
     if !own.is_empty() {
-        text.push_str("\n\nYour own commands:");
+        text.push_str("\n\nPrompts, skills and your own commands:");
         list(&mut text, &own);
     }
     if !files.warnings.is_empty() {

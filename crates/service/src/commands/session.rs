@@ -9,7 +9,7 @@ use super::{CommandContext, Outcome, Said, Stop, Then, Words};
 use crate::format::{called, cut, date, one_line, short, short_id, standing};
 use crate::past::{self, Exported, Stood, markdown};
 use windlass_core::log::record;
-use windlass_core::text::count;
+use windlass_core::text::{column, count};
 
 /// Number of sessions listed by default, and maximum number of search results.
 const LISTED: usize = 20;
@@ -79,7 +79,7 @@ async fn summary(cx: &CommandContext<'_>, info: &SessionInfo, text: &mut String)
         row("model", &format!("{model} ({provider})"));
     }
     row(
-        "standing",
+        "state",
         &format!(
             "{}, {}",
             standing(info.standing),
@@ -125,11 +125,11 @@ async fn list(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     let now = cx.inner.clock.now();
     let line = |info: &SessionInfo| {
         format!(
-            "{} {}  {:>10}  {:>4} messages  {:<8}  {:>8}  {}",
+            "{} {}  {:>10}  {}  {:<8}  {:>8}  {}",
             if info.id == *own { "*" } else { " " },
             short(info),
             info.updated_at.ago(now),
-            info.totals.messages,
+            column(info.totals.messages, "message", 4),
             standing(info.standing),
             info.totals.cost(),
             cut(&called(info), TITLE)

@@ -42,7 +42,7 @@ fn head(info: &SessionInfo) -> String {
     }
     row("from", &date(info.created_at));
     row("to", &date(info.updated_at));
-    row("standing", standing(info.standing));
+    row("state", standing(info.standing));
     let totals = &info.totals;
     let (read, wrote) = (totals.prompt_tokens, totals.completion_tokens);
     row("tokens", &format!("{read} in, {wrote} out"));

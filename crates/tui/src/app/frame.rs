@@ -32,15 +32,10 @@ pub(crate) struct Frame {
 impl Frame {
     /// Replaces everything outside ASCII.
     pub(crate) fn in_ascii(&self) -> Self {
-        let line = |line: &Line<'static>| {
-            let spans = line.spans.iter();
-            let spans = spans.map(|span| Span::styled(ascii(&span.content).into_owned(), span.style));
-            Line::from(spans.collect::<Vec<_>>()).style(line.style)
-        };
         Self {
-            above: self.above.iter().map(line).collect(),
+            above: self.above.iter().map(ascii_line).collect(),
             picture: Picture {
-                rows: self.picture.rows.iter().map(line).collect(),
+                rows: self.picture.rows.iter().map(ascii_line).collect(),
                 cursor: self.picture.cursor,
             },
             is_full: self.is_full,
@@ -48,7 +43,19 @@ impl Frame {
     }
 }
 
+/// Replaces everything outside ASCII.
+pub(crate) fn ascii_line(line: &Line<'static>) -> Line<'static> {
+    let spans = line.spans.iter();
+    let spans = spans.map(|span| Span::styled(ascii(&span.content).into_owned(), span.style));
+    Line::from(spans.collect::<Vec<_>>()).style(line.style)
+}
+
 impl App {
+    /// Returns up to `count` of the last lines in the scrollback.
+    pub(crate) fn recent(&mut self, count: usize) -> Vec<Line<'static>> {
+        self.transcript.recent(count, self.render_options())
+    }
+
     /// Draws a frame. Lines returned for the scrollback are not returned again.
     pub(crate) fn frame(&mut self) -> Frame {
         self.redraw.is_dirty = false;
@@ -56,6 +63,7 @@ impl App {
             usize::from(self.view.size.0).max(1),
             usize::from(self.view.size.1).max(1),
         );
+        let mut choice = None;
         if let Some(overlay) = &mut self.overlay {
             let mut picture = overlay.render(size, self.view.theme);
             let is_unseen = self.requests.front().is_some_and(PendingRequest::is_unseen);
@@ -63,16 +71,27 @@ impl App {
                 let text = cut("a request is waiting for your answer · esc shows it", size.0);
                 *last = Line::styled(text, self.view.theme.style(Tone::Warn));
             }
-            return Frame {
-                above: Vec::new(),
-                picture,
-                is_full: true,
-            };
+            if self.view.is_full || picture.rows.len() >= size.1 {
+                picture.rows.resize(size.1, Line::default());
+                return Frame {
+                    above: Vec::new(),
+                    picture,
+                    is_full: true,
+                };
+            }
+            choice = Some(picture);
         }
         if self.view.is_full {
             return self.full(size);
         }
-        let (below, cursor) = self.below(size);
+        let (below, cursor) = match choice {
+            // A short list takes the place of the input.
+            Some(picture) => {
+                let cursor = picture.cursor.map(|(x, y)| (usize::from(x), usize::from(y)));
+                (picture.rows, cursor)
+            }
+            None => self.below(size),
+        };
         if self.view.top.take().is_some() {
             self.transcript.forget_older();
         }

@@ -1,4 +1,4 @@
-//! A full-screen list to choose from, with a preview of the selected row.
+//! A list to choose from. With a preview of the selected row it fills the terminal.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::text::{Line, Span};
@@ -8,6 +8,9 @@ use crate::menu;
 use crate::paint::Picture;
 use crate::text::{cut, one_line, plain, width, wrap};
 use crate::theme::{Palette, Theme, Tone};
+
+/// Height of the terminal from which a list without a preview stands below the conversation.
+const SHORT_FROM: usize = 16;
 
 /// Subject of a picker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -345,10 +348,11 @@ impl Overlay for Picker {
         let cursor = (width(&search), 1);
         lines.push(Line::raw(cut(&search, columns)));
         let room = rows.saturating_sub(3);
-        let list_rows = if self.subject.has_preview() {
-            (room / 2).max(1)
-        } else {
-            room
+        let is_short = !self.subject.has_preview() && rows > SHORT_FROM;
+        let list_rows = match (self.subject.has_preview(), is_short) {
+            (true, _) => (room / 2).max(1),
+            (false, true) => (rows / 2).saturating_sub(5).clamp(1, self.rows.len().max(1)),
+            (false, false) => room,
         };
         lines.extend(self.list(columns, list_rows, theme));
         if self.subject == Subject::Themes {
@@ -373,7 +377,15 @@ impl Overlay for Picker {
             }
         }
         lines.truncate(rows.saturating_sub(1));
-        lines.resize(rows.saturating_sub(1), Line::default());
+        match is_short {
+            // A list without a preview leaves the conversation in sight.
+            true => lines.insert(
+                0,
+                Line::styled(theme.sign("─", "-").repeat(columns), theme.style(Tone::Dim)),
+            ),
+            false => lines.resize(rows.saturating_sub(1), Line::default()),
+        }
+        let cursor = (cursor.0, cursor.1 + usize::from(is_short));
         lines.push(Line::styled(
             cut(self.subject.keys(), columns),
             theme.style(Tone::Dim),

@@ -23,6 +23,8 @@ const ENDS: usize = 3;
 const OWN_ENDS: usize = 20;
 /// Maximum number of diff lines shown.
 const DIFF_ROWS: usize = 24;
+/// Result of a command that printed nothing.
+const NO_OUTPUT: &str = "(no output)";
 /// Tools whose results are meant for the model: only the number of lines is shown.
 const QUIET: &[&str] = &[
     "read_file",
@@ -228,6 +230,9 @@ impl Card {
             State::Done | State::Failed if took >= 100 => after.push_str(&format!(" {}", duration(took))),
             _ => {}
         }
+        if let Some(note) = self.note(options) {
+            after.push_str(&format!("{}{note}", theme.sign(" · ", " | ")));
+        }
         let room = options.columns.saturating_sub(2 + crate::text::width(&after));
         let own = is_own_call(&self.call);
         let shown = self.title.strip_prefix("bash ").filter(|_| own);
@@ -247,6 +252,18 @@ impl Card {
         wrap(&line, options.columns, "  ").swap_remove(0)
     }
 
+    /// Returns an outcome that is short enough for the title row.
+    fn note(&self, options: RenderOptions) -> Option<String> {
+        if self.state != State::Done || self.diff.is_some() || !self.todo.is_empty() || options.unfolded {
+            return None;
+        }
+        if self.result.trim() == NO_OUTPUT {
+            return Some("no output".to_owned());
+        }
+        let is_quiet = QUIET.contains(&self.name.as_str());
+        is_quiet.then(|| count(plain(&self.result).lines().count() + self.left_out, "line"))
+    }
+
     fn live(&self, options: RenderOptions) -> Vec<Line<'static>> {
         let text = plain(&self.tail);
         let all: Vec<&str> = text.lines().collect();
@@ -256,12 +273,11 @@ impl Card {
     }
 
     fn outcome(&self, options: RenderOptions) -> Vec<Line<'static>> {
+        if self.note(options).is_some() {
+            return Vec::new();
+        }
         let text = plain(&self.result);
         let all: Vec<&str> = text.lines().collect();
-        if QUIET.contains(&self.name.as_str()) && self.state == State::Done && !options.unfolded {
-            let lines = count(all.len() + self.left_out, "line");
-            return vec![folded(&lines, options)];
-        }
         let row = |row: &&str| folded(row, options);
         if self.left_out > 0 {
             let mut lines: Vec<_> = all.iter().map(row).collect();

@@ -6,8 +6,6 @@ use super::card::folded;
 use super::item::{Item, Placed, RenderOptions};
 use super::{BESIDE, KEPT, Transcript};
 
-/// Maximum number of rows of a short call. Only between two of those is there no blank line.
-const CLOSE_ROWS: usize = 2;
 /// Maximum number of planned calls shown.
 const PLANNED_ROWS: usize = 8;
 
@@ -35,10 +33,9 @@ impl Transcript {
     }
 
     fn print(&mut self, mut placed: Placed, options: RenderOptions, lines: &mut Vec<Line<'static>>) {
-        let is_call = matches!(placed.item, Item::Call(_));
         let is_begun = matches!(placed.item, Item::Answer { begun: true, .. });
         let own = placed.item.rest(options);
-        let is_short_call = is_call && own.len() <= CLOSE_ROWS;
+        let is_short_call = is_short_call(&placed.item, &own);
         if !(is_begun || (is_short_call && self.last_was_call)) {
             lines.push(Line::default());
         }
@@ -65,14 +62,13 @@ impl Transcript {
         let mut lines = Vec::new();
         let mut last_was_call = self.last_was_call;
         for placed in &mut self.open {
-            let is_call = matches!(placed.item, Item::Call(_));
-            let own = placed.lines(options, now_ms);
-            let is_short_call = is_call && own.len() <= CLOSE_ROWS;
+            let own = placed.lines(options, now_ms).into_owned();
+            let is_short_call = is_short_call(&placed.item, &own);
             if !(is_short_call && last_was_call) {
                 lines.push(Line::default());
             }
             last_was_call = is_short_call;
-            lines.extend_from_slice(&own);
+            lines.extend(own);
         }
         let planned = self.planned(options, now_ms);
         if !planned.is_empty() && !last_was_call {
@@ -126,7 +122,7 @@ impl Transcript {
         let mut rows = 0;
         self.blocks(options, now_ms, |number, block| {
             if number >= place.block {
-                rows += rows_of(block);
+                rows += block.rows();
             }
             if number == place.block {
                 rows = rows.saturating_sub(place.row);
@@ -142,31 +138,36 @@ impl Transcript {
         &mut self,
         options: RenderOptions,
         now_ms: u64,
-        mut is_more_wanted: impl FnMut(i64, [&[Line<'static>]; 2]) -> bool,
+        mut is_more_wanted: impl FnMut(i64, Block<'_>) -> bool,
     ) {
         let mut number = self.pushed;
         let planned = self.planned(options, now_ms);
         // Planned calls come after the streaming reply, which uses up to two numbers.
-        if !planned.is_empty() && !is_more_wanted(number + 2, [&planned, &[]]) {
+        if !planned.is_empty() && !is_more_wanted(number + 2, Block::of(&planned)) {
             return;
         }
         if let Some(thinking) = &self.thinking {
             let number = number + i64::from(self.reply.is_some());
-            if !is_more_wanted(number, [&thinking.lines(options), &[]]) {
+            if !is_more_wanted(number, Block::of(&thinking.lines(options))) {
                 return;
             }
         }
         if let Some(reply) = &mut self.reply
-            && !is_more_wanted(number, reply.all_lines(options))
+            && !is_more_wanted(
+                number,
+                Block {
+                    parts: reply.all_lines(options),
+                    is_close: false,
+                },
+            )
         {
             return;
         }
-        for placed in self.past.iter_mut().chain(&mut self.open).rev() {
+        let items = self.past.iter_mut().chain(&mut self.open).rev();
+        from_the_end(items, options, now_ms, |block| {
             number -= 1;
-            if !is_more_wanted(number, [&placed.lines(options, now_ms), &[]]) {
-                return;
-            }
-        }
+            is_more_wanted(number, block)
+        });
     }
 
     /// Returns up to `count` of the last printed lines, to print them again after the screen was cleared.
@@ -178,13 +179,24 @@ impl Transcript {
         let own = own.unwrap_or_default();
         let mut last = Last::new(0, count.max(own.len()));
         if !own.is_empty() {
-            last.put_above(self.pushed, [&own, &[]]);
+            last.put_above(self.pushed, Block::of(&own));
         }
-        for placed in self.past.iter_mut().rev() {
-            if !last.put_above(0, [&placed.lines(options, 0), &[]]) {
-                break;
-            }
+        from_the_end(self.past.iter_mut().rev(), options, 0, |block| {
+            last.put_above(0, block)
+        });
+        last.lines().lines
+    }
+
+    /// Returns up to `count` of the last printed lines; none while an answer is being printed.
+    pub(crate) fn recent(&mut self, count: usize, options: RenderOptions) -> Vec<Line<'static>> {
+        let is_begun = |placed: &Placed| matches!(placed.item, Item::Answer { begun: true, .. });
+        if self.reply.as_ref().is_some_and(|reply| reply.is_begun) || self.open.iter().any(is_begun) {
+            return Vec::new();
         }
+        let mut last = Last::new(0, count);
+        from_the_end(self.past.iter_mut().rev(), options, 0, |block| {
+            last.put_above(0, block)
+        });
         last.lines().lines
     }
 
@@ -201,6 +213,56 @@ impl Transcript {
         if let Some(reply) = &mut self.reply {
             reply.forget_lines();
         }
+    }
+}
+
+/// True for a call without output: between two of those there is no blank line.
+fn is_short_call(item: &Item, lines: &[Line<'_>]) -> bool {
+    matches!(item, Item::Call(_)) && lines.len() == 1
+}
+
+/// Visits items from the last to the first while `is_more_wanted` returns true.
+fn from_the_end<'a>(
+    mut items: impl Iterator<Item = &'a mut Placed>,
+    options: RenderOptions,
+    now_ms: u64,
+    mut is_more_wanted: impl FnMut(Block<'_>) -> bool,
+) {
+    let mut next = items.next();
+    while let Some(placed) = next {
+        next = items.next();
+        let is_short = |placed: &mut Placed| {
+            matches!(placed.item, Item::Call(_)) && placed.lines(options, now_ms).len() == 1
+        };
+        let is_close = next.as_mut().is_some_and(|above| is_short(above)) && is_short(placed);
+        let lines = placed.lines(options, now_ms);
+        let parts: [&[Line<'static>]; 2] = [&lines, &[]];
+        if !is_more_wanted(Block { parts, is_close }) {
+            return;
+        }
+    }
+}
+
+/// Lines of an item.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    parts: [&'a [Line<'static>]; 2],
+    /// True if no blank line separates it from the item above.
+    is_close: bool,
+}
+
+impl<'a> Block<'a> {
+    fn of(lines: &'a [Line<'static>]) -> Self {
+        Self {
+            parts: [lines, &[]],
+            is_close: false,
+        }
+    }
+
+    /// Number of rows, with the blank line above.
+    fn rows(self) -> usize {
+        let [above, end] = self.parts;
+        usize::from(!self.is_close) + above.len() + end.len()
     }
 }
 
@@ -222,7 +284,7 @@ pub(crate) struct Lines {
     pub(crate) below: usize,
 }
 
-/// Collects the last lines of a conversation from the end, with a blank line above every block.
+/// Collects the last lines of a conversation from the end.
 struct Last {
     /// Number of lines still to skip.
     skip: usize,
@@ -246,13 +308,14 @@ impl Last {
     }
 
     /// Adds a block above all others. Returns true if there is room for more. Skipped lines are only counted.
-    fn put_above(&mut self, number: i64, block: [&[Line<'static>]; 2]) -> bool {
-        let rows = rows_of(block);
+    fn put_above(&mut self, number: i64, block: Block<'_>) -> bool {
+        let rows = block.rows();
         let skipped = self.skip.min(rows);
         let taken = self.room.min(rows - skipped);
         let space = Line::default();
-        let [above, end] = block;
-        let lines = end.iter().rev().chain(above.iter().rev()).chain([&space]);
+        let [above, end] = block.parts;
+        let space = (!block.is_close).then_some(&space);
+        let lines = end.iter().rev().chain(above.iter().rev()).chain(space);
         self.lines.extend(lines.skip(skipped).take(taken).cloned());
         self.skip -= skipped;
         self.below += skipped;
@@ -272,9 +335,4 @@ impl Last {
             below: self.below,
         }
     }
-}
-
-/// Number of rows of a block, with the blank line above it.
-fn rows_of([above, end]: [&[Line<'static>]; 2]) -> usize {
-    1 + above.len() + end.len()
 }
