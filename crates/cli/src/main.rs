@@ -1,6 +1,6 @@
 //! Windlass: an agent runtime in one binary.
 //!
-//! This crate is the assembly: the command line ([`args`]), the settings ([`settings`]), and the few lines
+//! This crate is the assembly: the command line ([`windlass_args`]), the settings ([`settings`]), and the few lines
 //! that put a provider, tools and the loop together ([`connect`], [`engine`]). The output of a run is in
 //! [`output`].
 

@@ -137,6 +137,7 @@ enum RowQuirk {
     CacheKey,
     ShortCallIds,
     NoStreamOptions,
+    PlainToolChoice,
 }
 
 impl From<Row> for Preset {
@@ -150,6 +151,7 @@ impl From<Row> for Preset {
                 RowQuirk::CacheKey => quirks.cache_key = true,
                 RowQuirk::ShortCallIds => quirks.short_call_ids = true,
                 RowQuirk::NoStreamOptions => quirks.no_stream_options = true,
+                RowQuirk::PlainToolChoice => quirks.plain_tool_choice = true,
             }
         }
         let wire = match row.wire {

@@ -18,6 +18,7 @@ use crate::temp::SHARED;
 
 pub use self::repository::is_repository;
 use self::repository::{GIT, GIT_REDIRECTS, MODULE_DEPTH, run_by_git};
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
 pub(crate) use self::repository::{absent_redirect, in_git};
 
 /// Names that are protected in every folder, and the program that runs what they contain.

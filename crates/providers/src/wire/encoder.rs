@@ -72,7 +72,7 @@ impl Encoder {
     /// Returns the body of a request, and how much of it the previous and the next body share.
     pub(crate) fn continued(&self, request: &Request) -> (Bytes, Kept) {
         let head = self.head(request);
-        let prefix = self.prefix(&request.prefix);
+        let prefix = self.prefix_of(request);
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let new = match last.new_in(&head, &prefix, &request.messages) {
             Some(new) => new,
@@ -94,7 +94,7 @@ impl Encoder {
     /// Returns the body of a request, and a description of each of its spans.
     pub(crate) fn layout(&self, request: &Request) -> Layout {
         let head = self.head(request);
-        let prefix = self.prefix(&request.prefix);
+        let prefix = self.prefix_of(request);
         let (before, behind) = (head.len(), head.len() + prefix.len());
         let mut body = Body::new(head, prefix.clone());
         self.extend(&mut body, &request.messages);
@@ -148,6 +148,22 @@ impl Encoder {
             Wire::Chat => chat::head(self, request),
             Wire::Responses => responses::head(self, request),
             Wire::Gemini => gemini::head(self, request),
+        }
+    }
+
+    /// Encodes the prefix of a request, with only the tool that the model has to call if the choice cannot name it.
+    fn prefix_of(&self, request: &Request) -> Bytes {
+        match &request.tool_choice {
+            ToolChoice::Tool(name) if self.quirks.plain_tool_choice => {
+                let Prefix { system, tools, .. } = &*request.prefix;
+                let tools = tools.iter().filter(|tool| tool.name == *name);
+                self.prefix(&Prefix {
+                    system: system.clone(),
+                    tools: tools.cloned().collect(),
+                    ..Prefix::default()
+                })
+            }
+            _ => self.prefix(&request.prefix),
         }
     }
 

@@ -15,6 +15,8 @@ pub struct Quirks {
     pub short_call_ids: bool,
     /// Set if the vendor refuses requests for usage in a stream (it usually sends the usage anyway).
     pub no_stream_options: bool,
+    /// Set if the vendor takes only words as the tool choice, so that one tool cannot be named.
+    pub plain_tool_choice: bool,
 }
 
 /// Header that carries the key.

@@ -317,6 +317,25 @@ fn unusable_reasoning_items_are_left_out() {
     assert_eq!(body["input"][1]["id"], "msg_1");
 }
 
+/// PROV-4: a server that takes only words as the tool choice is offered only the tool that has to be called.
+#[test]
+fn a_forced_tool_is_the_only_one_where_it_cannot_be_named() {
+    let mut asked = request(vec![Arc::new(message("m1", Role::User, vec![Part::text("x")]))]);
+    asked.prefix = Arc::new(Prefix {
+        tools: tools(),
+        ..Prefix::default()
+    });
+    let quirks = windlass_providers::preset::preset("llama.cpp").unwrap().quirks;
+    let chat = encoder(Wire::Chat, "default", quirks, None);
+    let free = body(&chat, &asked);
+    assert!(free.get("tool_choice").is_none() && free["tools"].as_array().unwrap().len() > 1);
+    asked.tool_choice = ToolChoice::Tool("grep".to_owned());
+    let forced = body(&chat, &asked);
+    assert_eq!(forced["tool_choice"], "required");
+    assert_eq!(forced["tools"].as_array().unwrap().len(), 1);
+    assert_eq!(forced["tools"][0]["function"]["name"], "grep");
+}
+
 /// PROV-2, PROV-3: limits, reasoning and tool choice in each wire's own terms; no tool fields without tools.
 #[test]
 fn heads_say_what_was_asked() {

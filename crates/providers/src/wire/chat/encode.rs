@@ -34,13 +34,13 @@ pub(crate) fn head(encoder: &Encoder, request: &Request) -> Vec<u8> {
     if encoder.quirks.cache_key {
         field(&mut out, "prompt_cache_key", request.session.as_str());
     }
-    choose_tool(
-        &mut out,
-        request,
-        "none",
-        "required",
-        |name| json!({"type": "function", "function": {"name": name}}),
-    );
+    choose_tool(&mut out, request, "none", "required", |name| {
+        match encoder.quirks.plain_tool_choice {
+            // Only that tool is offered.
+            true => "required".into(),
+            false => json!({"type": "function", "function": {"name": name}}),
+        }
+    });
     out
 }
 
