@@ -3,7 +3,7 @@
 import { command } from './api.js';
 import { clean, fill, h, icon, iconButton, ring } from './dom.js';
 import { money, tokens } from './format.js';
-import { titleOf } from './sessions.js';
+import { titleOf, waitsFor } from './sessions.js';
 import { remove, rename, store } from './store.js';
 import { complain, menu, prompt, toast } from './ui.js';
 
@@ -26,7 +26,7 @@ export class Head {
     this.title.textContent = titleOf(info);
     const mode = overview.mode ? h('button.quiet.mode', { 'aria-label': `Permission mode: ${overview.mode}`, onclick: (event) => this.modes(event.currentTarget) }, overview.mode) : null;
     const model = overview.model ? h('button.quiet.model', { 'aria-label': `Model: ${overview.provider} ${overview.model}`, onclick: () => this.actions.fillIn('/model ') }, clean(overview.model)) : h('span', 'no model set up');
-    fill(this.under, model, mode, h('bdi.where', clean(info?.place ?? '')), overview.provider === 'sim' ? h('span.tag', 'simulated') : null, it.trouble ? h('span.tag.warn', { title: clean(it.trouble) }, clean(it.trouble)) : null);
+    fill(this.under, model, mode, h('bdi.where', clean(info?.place ?? '')), waitsFor(info) ? h('span.tag.warn', waitsFor(info)) : null, overview.provider === 'sim' ? h('span.tag', 'simulated') : null, it.trouble ? h('span.tag.warn', { title: clean(it.trouble) }, clean(it.trouble)) : null);
     const used = info?.totals?.context_tokens ?? 0;
     const share = overview.window ? used / overview.window : 0;
     const text = overview.window ? `${Math.round(share * 100)} % of the context used: ${tokens(used)} of ${tokens(overview.window)} tokens` : `${tokens(used)} tokens in the context`;

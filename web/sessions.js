@@ -1,7 +1,7 @@
 // The list of sessions: what needs a person first, then what runs, then the rest.
 
 import { clean, fill, h, icon, iconButton, patch, set } from './dom.js';
-import { ago, money, place } from './format.js';
+import { ago, money, place, when } from './format.js';
 import { findSessions, store } from './store.js';
 
 export const titleOf = (row) => clean(row?.label?.title || row?.label?.name || row?.title || 'New session');
@@ -12,6 +12,13 @@ export function stateOf(row) {
   if (row.standing === 'working') return 'working';
   if (row.standing === 'failed') return 'failed';
   return row.isUnread ? 'finished' : 'idle';
+}
+
+// The wait for a place that no server has now.
+export function waitsFor(row) {
+  if (!row?.waits) return '';
+  const { place: wanted, since } = row.waits;
+  return clean(`waits for ${wanted.replace(/^host:/, '')}, ${since ? `gone since ${when(since)}` : 'which no server has had'}`);
 }
 
 export const STATE_WORDS = { asks: 'needs you', working: 'working', failed: 'failed', finished: 'new answer', idle: '' };
@@ -56,13 +63,13 @@ export class SessionList {
 
   fillRow(node, row, current) {
     const state = stateOf(row);
-    const version = [titleOf(row), state, row.updated_at && ago(row.updated_at), row.place, row.id === current, row.totals?.cost_usd].join('\n');
+    const version = [titleOf(row), state, row.updated_at && ago(row.updated_at), row.place, row.id === current, row.totals?.cost_usd, waitsFor(row)].join('\n');
     if (node.version === version) return node;
     node.version = version;
     const anchor = set(node.firstChild, { href: `#/s/${encodeURIComponent(row.id)}`, 'aria-current': row.id === current ? 'page' : null });
     anchor.dataset.state = state;
     fill(anchor, h('span.dot'), h('span.title', { dir: 'auto' }, titleOf(row)), h('span.age', row.updated_at ? ago(row.updated_at) : ''),
-      h('span.under', STATE_WORDS[state] ? h('span.word', STATE_WORDS[state]) : null, h('bdi', place(clean(row.place ?? ''))), row.totals?.cost_usd ? h('span', money(row.totals.cost_usd)) : null));
+      h('span.under', STATE_WORDS[state] ? h('span.word', STATE_WORDS[state]) : null, waitsFor(row) ? h('span.word', waitsFor(row)) : null, h('bdi', place(clean(row.place ?? ''))), row.totals?.cost_usd ? h('span', money(row.totals.cost_usd)) : null));
     return node;
   }
 }

@@ -264,6 +264,7 @@ fn info(id: &str) -> SessionInfo {
         created_at: Timestamp(0),
         updated_at: Timestamp(0),
         user: crate::UserName::default(),
+        waits: None,
     }
 }
 

@@ -128,6 +128,19 @@ fn requests() -> Vec<&'static str> {
 
 fn replies() -> Vec<&'static str> {
     checked! {
+        FolderMade: [
+            FolderMade {
+                folder: "/project".into(),
+                files: 3,
+                as_of: Timestamp(5),
+                after: Some("bash".into()),
+                left: vec![".env: never stored".into()],
+                is_new: true,
+            } => {
+                "folder": "/project", "files": 3, "as_of": 5, "after": "bash", "left": [".env: never stored"],
+                "is_new": true
+            },
+        ]
         ClientError: [
             ClientError::Busy(id()) => {"type": "busy", "data": "s1"},
             ClientError::QueueFull(id()) => {"type": "queue_full", "data": "s1"},
@@ -236,7 +249,7 @@ fn replies() -> Vec<&'static str> {
         WaitOn: [
             WaitOn::Provider => "provider", WaitOn::Retry => "retry", WaitOn::Tool => "tool",
             WaitOn::Approval => "approval", WaitOn::Question => "question", WaitOn::Lock => "lock",
-            WaitOn::Child => "child", WaitOn::Summary => "summary",
+            WaitOn::Child => "child", WaitOn::Summary => "summary", WaitOn::Place => "place",
         ]
     }
 }

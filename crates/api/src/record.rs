@@ -231,6 +231,8 @@ pub enum WaitOn {
     Child,
     /// Compaction of the conversation.
     Summary,
+    /// Server that has the place of the session's folder.
+    Place,
 }
 
 impl WaitOn {
@@ -245,6 +247,7 @@ impl WaitOn {
             Self::Lock => "lock",
             Self::Child => "child",
             Self::Summary => "summary",
+            Self::Place => "place",
         }
     }
 }

@@ -74,6 +74,15 @@ pub enum SessionsCommand {
         /// The new name
         name: String,
     },
+    /// Move a session to another place of a cluster: its folder is rebuilt there from the store
+    Move {
+        /// The session
+        session: String,
+        /// The place: host:NAME, volume:NAME or any
+        place: String,
+        /// Absolute path of the folder there, which must be free or empty [default: the path of the present folder]
+        folder: Option<String>,
+    },
     /// Delete sessions permanently
     Delete {
         /// The sessions

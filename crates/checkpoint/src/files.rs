@@ -21,6 +21,7 @@ use super::node::{Bytes, Change, Node};
 use super::pack::Packs;
 use super::restore;
 use super::scan::Report;
+use super::share::Share;
 use super::survey::Survey;
 use super::tree::{CheckpointLimits, Tree};
 use windlass_sandbox::Workspace;
@@ -42,6 +43,10 @@ pub(super) struct Files {
     /// Never held across a wait.
     pub(super) notes: Mutex<Notes>,
     pub(super) observer: OnceLock<Arc<dyn ChangeObserver>>,
+    /// The workspace as of the last time it was looked at. Locked after the state, if both are.
+    pub(super) survey: Mutex<Option<Survey>>,
+    /// The store that gets the state of the workspace, if several servers share it.
+    pub(super) share: OnceLock<Share>,
 }
 
 /// Data shared between async code, which must not block, and code that works on the disk.
@@ -58,18 +63,18 @@ pub(super) struct Notes {
 #[derive(Default)]
 pub(super) struct State {
     tree: Option<Arc<Tree>>,
-    /// The workspace as of the last time it was looked at.
-    survey: Option<Survey>,
-    /// True if it was looked at in this turn.
-    is_current: bool,
+    /// True if the workspace was looked at in this turn.
+    pub(super) is_current: bool,
     /// True if the workspace has more files than the limit. It is not looked at again then.
-    is_too_large: bool,
+    pub(super) is_too_large: bool,
     /// True if the user was told that commands are not covered.
     is_told: bool,
     /// Changes made since that scan by tools that name their files.
-    recorded: BTreeMap<Bytes, Option<Node>>,
+    pub(super) recorded: BTreeMap<Bytes, Option<Node>>,
+    /// Tool of the last call that ended.
+    pub(super) ended: Option<String>,
     /// Number of this turn, once assigned.
-    turn: Option<u64>,
+    pub(super) turn: Option<u64>,
     /// Number of the last turn that has one; `None` until it was looked up.
     last: Option<u64>,
     /// Message and prompt of the turn.
@@ -116,7 +121,7 @@ impl Files {
             .map_err(io::Error::other)?
     }
 
-    fn journal(&self) -> Journal {
+    pub(super) fn journal(&self) -> Journal {
         Journal::new(
             self.folder
                 .join("sessions")
@@ -131,7 +136,7 @@ impl Files {
             .join(format!("{}.moving", self.session))
     }
 
-    fn tree(&self, state: &mut State) -> io::Result<Arc<Tree>> {
+    pub(super) fn tree(&self, state: &mut State) -> io::Result<Arc<Tree>> {
         if let Some(tree) = &state.tree {
             return Ok(Arc::clone(tree));
         }
@@ -190,7 +195,7 @@ impl Files {
         if let Some((tool, paths)) = history.open {
             let (changes, blind) = match paths {
                 Some(paths) => (self.changes_at(&tree, paths)?, None),
-                None if self.survey_of(state).is_known() => {
+                None if self.surveyed(|survey| survey.is_known()) => {
                     match self.refresh(state, &tree, Report::Changes)? {
                         Some(changes) => (changes, None),
                         None => (Vec::new(), Some(too_large(&self.limits))),
@@ -209,7 +214,8 @@ impl Files {
         let mut state = self.lock();
         let tree = self.tree(&mut state)?;
         self.refresh(&mut state, &tree, Report::Nothing)?;
-        Ok(self.survey_of(&mut state).entries())
+        drop(state);
+        Ok(self.surveyed(|survey| survey.entries()))
     }
 
     /// Returns a digest of the workspace as it is now; `None` if it is too large.
@@ -219,15 +225,24 @@ impl Files {
         self.recover(&mut state)?;
         let tree = self.tree(&mut state)?;
         match self.refresh(&mut state, &tree, Report::Nothing)? {
-            Some(_) => self.survey_of(&mut state).digest().map(Some),
+            Some(_) => self.surveyed(|survey| survey.digest()).map(Some),
             None => Ok(None),
         }
     }
 
-    fn survey_of<'a>(&self, state: &'a mut State) -> &'a mut Survey {
-        state
-            .survey
-            .get_or_insert_with(|| Survey::open(&self.folder.join("index")))
+    pub(super) fn surveyed<T>(&self, work: impl FnOnce(&mut Survey) -> T) -> T {
+        let mut survey = self.survey.lock().unwrap_or_else(PoisonError::into_inner);
+        work(survey.get_or_insert_with(|| Survey::open(&self.folder.join("index"))))
+    }
+
+    /// Brings the known state of the workspace up to date. After a failure, it is read from the disk again.
+    pub(super) fn look_again(&self, tree: &Tree, report: Report) -> io::Result<Option<Vec<Change>>> {
+        let refreshed = self.surveyed(|survey| survey.refresh(tree, report));
+        if !matches!(refreshed, Ok(Some(_))) {
+            // What is known is of no use any more.
+            *self.survey.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        }
+        refreshed
     }
 
     /// Brings the known state of the workspace up to date. Returns `None` if the workspace is too large.
@@ -235,12 +250,10 @@ impl Files {
         if state.is_too_large {
             return Ok(None);
         }
-        let refreshed = self.survey_of(state).refresh(tree, report);
+        let refreshed = self.look_again(tree, report);
         if let Ok(Some(_)) = &refreshed {
             state.is_current = true;
         } else {
-            // What is known is of no use any more.
-            state.survey = None;
             state.is_current = false;
             state.is_too_large = refreshed.is_ok();
         }
@@ -341,6 +354,7 @@ impl Files {
             changes,
             blind,
         })?;
+        state.ended = Some(tool.to_owned());
         Ok(CallEnd {
             warning: warning.map(|why| format!("not covered by undo: {why}")),
             changed,
@@ -408,6 +422,7 @@ impl Files {
         fs::remove_file(self.marker())?;
         state.is_recovered = true;
         state.leave_turn();
+        state.ended = None;
         Ok(outcome)
     }
 

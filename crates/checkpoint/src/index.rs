@@ -6,8 +6,9 @@
 
 mod draft;
 mod format;
+mod parts;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::os::unix::fs::{FileExt, MetadataExt};
@@ -18,13 +19,14 @@ use rustix::fs::{FileType, RawMode};
 
 pub(super) use self::draft::{Draft, Extent, Previous};
 use self::format::{ENTRY, FOLDER_HEAD, HEAD, Head, Kind, MAGIC};
+pub(super) use self::parts::IndexPart;
 use super::node::{Bytes, Change, Node};
 
 /// Bytes of replaced records that are not worth writing the file again for.
 const SLACK: u64 = 4 << 20;
 
 /// Metadata that distinguishes two states of a file without reading it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Stat {
     pub(super) inode: u64,
     pub(super) size: u64,
@@ -113,6 +115,8 @@ pub(super) struct Index {
     live: u64,
     is_whole: bool,
     is_damaged: bool,
+    /// Folders that changed since they were last asked for; `None` if all count as changed.
+    changed: Option<HashSet<Arc<[u8]>>>,
 }
 
 impl Index {
@@ -129,6 +133,7 @@ impl Index {
             live: 0,
             is_whole: false,
             is_damaged: false,
+            changed: None,
         };
         if let Ok(log) = File::options().read(true).append(true).open(file) {
             index.is_damaged = index.load(&log).is_none();
@@ -284,15 +289,24 @@ impl Index {
 
     fn set(&mut self, path: Arc<[u8]>, known: Known) {
         self.forget(&path);
+        self.note(&path);
         self.count(&known, 1);
         self.live += known.length + path.len() as u64;
         self.folders.insert(path, known);
     }
 
     fn forget(&mut self, path: &[u8]) {
-        if let Some(old) = self.folders.remove(path) {
+        if let Some((path, old)) = self.folders.remove_entry(path) {
             self.count(&old, -1);
             self.live = self.live.saturating_sub(old.length + path.len() as u64);
+            self.note(&path);
+        }
+    }
+
+    /// Remembers that a folder changed, if somebody asks.
+    fn note(&mut self, path: &Arc<[u8]>) {
+        if let Some(changed) = &mut self.changed {
+            changed.insert(Arc::clone(path));
         }
     }
 
@@ -320,6 +334,7 @@ impl Index {
             known.since.get_or_insert_default().insert(name, entry);
         }
         self.count(&known, 1);
+        self.note(&path);
         self.folders.insert(path, known);
         Ok(())
     }

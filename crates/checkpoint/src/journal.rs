@@ -102,6 +102,21 @@ impl Journal {
         Ok(last != *b"\n")
     }
 
+    /// Returns the bytes from a place on; none if nothing was recorded.
+    pub(super) fn bytes(&self, from: u64) -> io::Result<Vec<u8>> {
+        use std::io::{Read, Seek, SeekFrom};
+        let mut bytes = Vec::new();
+        match File::open(&self.file) {
+            Ok(mut file) => {
+                file.seek(SeekFrom::Start(from))?;
+                file.read_to_end(&mut bytes)?;
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+        Ok(bytes)
+    }
+
     /// Returns true if anything was ever recorded.
     pub(super) fn exists(&self) -> bool {
         self.file.exists()

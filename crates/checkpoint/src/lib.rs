@@ -12,6 +12,9 @@
 //! - `packs/`: contents by digest (`pack`)
 //! - `sessions/<session>.jsonl`: changes made by each session (`journal`)
 //!
+//! If several servers share the store of the sessions, the same data goes there, in the background (`share`), so that
+//! another server can rebuild the workspace (`rebuild`).
+//!
 //! Not covered: the state of version control (`.git`), files denied to tools, contents beyond the
 //! [`CheckpointLimits`], owners and times, and changes made by a background job after its turn. A rewind
 //! reports the changes of a turn that could not be stored.
@@ -25,8 +28,10 @@ mod journal;
 mod look;
 mod node;
 mod pack;
+mod rebuild;
 mod restore;
 mod scan;
+mod share;
 mod survey;
 mod tree;
 mod watch;
@@ -41,6 +46,8 @@ use windlass_core::clock::Clock;
 use windlass_core::id::{MessageId, SessionId};
 
 use self::files::{Files, failed, listed};
+pub use self::rebuild::{Rebuild, RebuildError, RebuiltFolder, sweep};
+pub use self::share::Sharing;
 pub use self::tree::{CheckpointLimits, is_internal};
 use windlass_sandbox::Workspace;
 use windlass_sandbox::sha256_hex;
@@ -65,26 +72,41 @@ impl Tracker {
         clock: Arc<dyn Clock>,
         limits: CheckpointLimits,
     ) -> Self {
-        use std::os::unix::ffi::OsStrExt;
-        let name: String = sha256_hex(workspace.root().as_os_str().as_bytes())
-            .chars()
-            .take(32)
-            .collect();
-        let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
-        let session = match session.as_str() {
-            plain if !plain.is_empty() && plain.chars().all(is_plain) => plain.to_owned(),
-            odd => sha256_hex(odd.as_bytes()),
-        };
         Self(Arc::new(Files {
             workspace: workspace.clone(),
-            folder: folder.join(name),
-            session,
+            folder: data_of(folder, workspace.root()),
+            session: file_name(session),
             clock,
             limits,
             state: Mutex::default(),
             notes: Mutex::default(),
             observer: OnceLock::new(),
+            survey: Mutex::default(),
+            share: OnceLock::new(),
         }))
+    }
+
+    /// Describes the workspace in a store that several servers share, in the background after every change. Only the
+    /// first call counts.
+    pub fn share(&self, sharing: Sharing) {
+        let _ = self.0.share.set(share::Share::new(sharing));
+    }
+
+    /// Describes the workspace as it is now, and waits until that is stored. Does nothing if it is not shared. No call
+    /// may run.
+    ///
+    /// # Errors
+    /// When the workspace cannot be read, or the store cannot be written.
+    pub async fn save(&self) -> Result<(), CheckpointError> {
+        self.0
+            .save(share::Freshness::Now)
+            .await
+            .map_err(CheckpointError::Failed)
+    }
+
+    /// Waits until the last change is described, for a moment at most.
+    pub async fn settle(&self) {
+        self.0.settle().await;
     }
 
     /// Names the one who is told what calls change. Only the first one is.
@@ -119,6 +141,22 @@ impl Tracker {
     }
 }
 
+/// Returns the folder of the data about a workspace.
+fn data_of(folder: &Path, root: &Path) -> PathBuf {
+    use std::os::unix::ffi::OsStrExt;
+    let name = sha256_hex(root.as_os_str().as_bytes());
+    folder.join(name.chars().take(32).collect::<String>())
+}
+
+/// Returns the id of a session as a file may be called.
+fn file_name(session: &SessionId) -> String {
+    let is_plain = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
+    match session.as_str() {
+        plain if !plain.is_empty() && plain.chars().all(is_plain) => plain.to_owned(),
+        odd => sha256_hex(odd.as_bytes()),
+    }
+}
+
 #[async_trait]
 impl Checkpoints for Tracker {
     async fn tree(&self) -> Result<Option<String>, CheckpointError> {
@@ -142,6 +180,7 @@ impl Checkpoints for Tracker {
             .blocking(move |this| Ok(this.rewind_to(number, force)))
             .await
             .map_err(failed)?
+            .inspect(|_| self.0.share_soon())
     }
 
     async fn redo(&self, force: Force) -> Result<Restored, CheckpointError> {
@@ -149,9 +188,14 @@ impl Checkpoints for Tracker {
             .blocking(move |this| Ok(this.redo_last(force)))
             .await
             .map_err(failed)?
+            .inspect(|_| self.0.share_soon())
     }
 }
 
 #[cfg(test)]
 #[path = "checkpoint_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "share_tests.rs"]
+mod share_tests;

@@ -50,6 +50,7 @@ impl Look {
         folder::names(handle, |name| {
             let bytes = name.to_bytes();
             if tree.hides(path, bytes) {
+                tree.found_hidden(path, bytes);
                 return Ok(());
             }
             if let Some((stat, added)) = stamp(path, handle, name, watch)? {

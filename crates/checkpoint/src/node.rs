@@ -78,17 +78,27 @@ impl Digest {
     pub(super) fn of(content: &[u8]) -> Self {
         Self(*blake3::hash(content).as_bytes())
     }
+
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        Some(Self(*blake3::Hash::from_hex(text).ok()?.as_bytes()))
+    }
 }
 
-impl fmt::Debug for Digest {
+impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&blake3::Hash::from(self.0).to_hex())
     }
 }
 
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 impl Serialize for Digest {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&blake3::Hash::from(self.0).to_hex())
+        serializer.collect_str(self)
     }
 }
 

@@ -134,6 +134,11 @@ impl Contents {
         Ok(())
     }
 
+    /// Returns true if a content is stored.
+    pub(super) fn has(&self, digest: &Digest) -> bool {
+        self.places.contains_key(digest)
+    }
+
     /// Returns a content if it is stored and undamaged.
     pub(super) fn get(&self, digest: &Digest) -> Option<Vec<u8>> {
         let place = self.places.get(digest)?;

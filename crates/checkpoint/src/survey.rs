@@ -37,6 +37,14 @@ impl Survey {
         self.index.is_whole()
     }
 
+    pub(super) fn index(&self) -> &Index {
+        &self.index
+    }
+
+    pub(super) fn index_mut(&mut self) -> &mut Index {
+        &mut self.index
+    }
+
     /// Returns the number of files and folders.
     pub(super) fn entries(&self) -> usize {
         self.index.entries()

@@ -1,12 +1,13 @@
 //! Access to the workspace through its handle: reads the state of a path without following links.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 use rustix::io::Errno;
@@ -22,7 +23,11 @@ const VERSION_CONTROL: [&[u8]; 4] = [b".git", b".hg", b".svn", b".jj"];
 /// Returns true for the name of a folder or file that is no content of a workspace: the state of version
 /// control, and files that a restoration writes.
 pub fn is_internal(name: &[u8]) -> bool {
-    VERSION_CONTROL.contains(&name) || name == super::restore::TEMPORARY
+    is_version_control(name) || name == super::restore::TEMPORARY
+}
+
+pub(super) fn is_version_control(name: &[u8]) -> bool {
+    VERSION_CONTROL.contains(&name)
 }
 
 /// Limits of the stored contents.
@@ -77,7 +82,14 @@ pub(super) struct Tree {
     files: Arc<Roots>,
     /// Paths that are never read: denied ones, and the checkpoint data itself.
     hidden: Vec<PathBuf>,
+    /// The checkpoint data itself.
+    own: PathBuf,
+    /// Paths that were found and are not covered.
+    found: Mutex<BTreeSet<Bytes>>,
 }
+
+/// Most paths that are remembered because they are not covered.
+const FOUND: usize = 200;
 
 impl Tree {
     pub(super) fn open(
@@ -96,6 +108,8 @@ impl Tree {
             packs,
             files,
             hidden,
+            own: own.to_owned(),
+            found: Mutex::default(),
         })
     }
 
@@ -112,6 +126,37 @@ impl Tree {
                 && *hidden == self.root.join(Bytes::join(folder, name).path())
         };
         self.hidden.iter().any(is_there)
+    }
+
+    /// Returns true if a path, or a folder around it, is not covered.
+    pub(super) fn hides_path(&self, path: &Bytes) -> bool {
+        let mut folder: &[u8] = b"";
+        path.0.split(|byte| *byte == b'/').any(|name| {
+            let hides = self.hides(folder, name);
+            let end = folder.len() + usize::from(!folder.is_empty()) + name.len();
+            folder = path.0.get(..end).unwrap_or_default();
+            hides
+        })
+    }
+
+    /// Remembers a path that is not covered, for people.
+    pub(super) fn found_hidden(&self, folder: &[u8], name: &[u8]) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        if found.len() < FOUND && name != super::restore::TEMPORARY {
+            found.insert(Bytes::join(folder, name));
+        }
+    }
+
+    /// Returns the paths that are not covered and are still there.
+    pub(super) fn hidden_there(&self) -> Vec<Bytes> {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.retain(|path| {
+            let data = self
+                .parent(path)
+                .and_then(|(folder, name)| rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW));
+            data.is_ok_and(|data| !is_placeholder(&data)) && self.own != self.root.join(path.path())
+        });
+        found.iter().cloned().collect()
     }
 
     /// Opens a folder below the workspace for reading.

@@ -75,6 +75,7 @@ impl CallHook for Tracker {
             changed: Vec::new(),
             touched: None,
         });
+        files.share_soon();
         if let Some(observer) = files.observer.get() {
             observer.files_changed(touched);
         }

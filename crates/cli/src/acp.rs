@@ -71,12 +71,13 @@ impl Sessions {
             agent: None,
             account: Account::default(),
         };
-        let factory = Arc::new(LocalFactory::new(&settings, &models, spec));
+        let owner = windlass_store::owner();
+        let factory = Arc::new(LocalFactory::new(&settings, &models, spec, &owner));
         let service = Service::new(
             Arc::clone(&keeper.store) as _,
             Arc::clone(&factory) as _,
             Arc::new(SystemClock::default()),
-            windlass_store::owner(),
+            owner,
             Options {
                 buffer: BUFFER,
                 ..Options::default()

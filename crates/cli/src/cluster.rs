@@ -2,18 +2,22 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
-use windlass_api::Backend;
-use windlass_cluster::{ClusterConfig, ClusterPorts, DirectWire, Member, Term, bind};
-use windlass_config::environment;
+use windlass_api::{Backend, SessionId};
+use windlass_cluster::{ClusterConfig, ClusterPorts, DirectWire, Member, MoveOrder, MovePorts, Term, bind};
+use windlass_config::environment::{self, Given};
 use windlass_config::settings::{ClusterSettings, Settings};
 use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::{SystemClock, span};
-use windlass_core::log::{ClusterStore, ServerInfo, ServerRow, Store};
+use windlass_core::log::{ClusterStore, PlaceWait, ServerInfo, ServerRow, SessionInfo, Store};
+use windlass_host::factory::LocalFactory;
 use windlass_service::Service;
 
+use crate::engine::{not_begun, working_directory};
 use crate::exit::Exit;
+use crate::serve::folders::LocalFolders;
 use crate::session_choice::{SessionChoice, SessionStore, problem};
 use crate::terminal::{plain, say, tell};
 use windlass_args::{ClusterCommand, ClusterOptions};
@@ -55,7 +59,7 @@ pub(crate) async fn join(
     options: &ClusterOptions,
     settings: &Settings,
     store: &Arc<dyn Store>,
-    (service, id): (&Arc<Service>, &str),
+    (service, factory, id): (&Arc<Service>, &Arc<LocalFactory>, &str),
 ) -> Result<(Option<Joined>, Arc<dyn Backend>), Problem> {
     if !options.cluster {
         service.mark_orphans();
@@ -93,8 +97,16 @@ pub(crate) async fn join(
         server,
         term: Term::default(),
     };
+    let data = environment::folders()?.checkpoints();
+    windlass_checkpoint::sweep(&data);
+    let folders = LocalFolders {
+        factory: Arc::clone(factory),
+        store: Arc::clone(&cluster),
+        data,
+    };
     let ports = ClusterPorts {
         store: Arc::clone(store),
+        folders: Arc::new(folders),
         cluster,
         local: Arc::clone(service) as _,
         sessions: Arc::clone(service) as _,
@@ -174,6 +186,34 @@ async fn secret(settings: &ClusterSettings, store: &Arc<dyn Store>) -> Result<St
     Err(Problem::new(ProblemKind::Failed, text.to_owned()))
 }
 
+/// DIST-5: moves a session to another place.
+pub(crate) async fn move_session(
+    store: &Arc<dyn Store>,
+    info: &SessionInfo,
+    place: &str,
+    folder: Option<&str>,
+) -> Result<Exit, Problem> {
+    let cluster = store.cluster().ok_or_else(|| {
+        Problem::usage(
+            "only sessions in a Postgres store can move: give its URL with `--store postgres://…`, or set `store`"
+                .to_owned(),
+        )
+    })?;
+    let settings = environment::settings(&Given::default(), &working_directory(None)?)?;
+    let secret = secret(&settings.agent.session.server.cluster, store).await?;
+    let wire = DirectWire::asking(&secret, None).map_err(not_begun)?;
+    let ports = MovePorts {
+        store: &**store,
+        cluster: &*cluster,
+        wire: &wire,
+        clock: &SystemClock::default(),
+    };
+    let order = MoveOrder::new(&info.id, place, folder);
+    let report = windlass_cluster::move_session(ports, &order).await;
+    say!("{}", plain(&report.map_err(not_begun)?));
+    Ok(Exit::Ok)
+}
+
 /// Runs `windlass cluster`.
 pub(crate) async fn command(command: &ClusterCommand) -> Result<Exit, Problem> {
     let ClusterCommand::Status { json } = command;
@@ -182,8 +222,21 @@ pub(crate) async fn command(command: &ClusterCommand) -> Result<Exit, Problem> {
     let cluster = shared(&keeper.store)?;
     let servers = cluster.servers().await.map_err(problem)?;
     let waiting = cluster.unfinished(None).await.map_err(problem)?;
+    let mut waits: Vec<WaitingSession> = Vec::new();
+    for session in &waiting {
+        let found = cluster.whereabouts(session).await.map_err(problem)?;
+        let found = found.unwrap_or_default();
+        waits.push(WaitingSession {
+            session: session.clone(),
+            place: found.home,
+            gone: found.waits,
+        });
+    }
     if *json {
-        say!("{:#}", json!({ "servers": servers, "waiting": waiting }));
+        say!(
+            "{:#}",
+            json!({ "servers": servers, "waiting": waiting, "waits": waits })
+        );
         return Ok(Exit::Ok);
     }
     if servers.is_empty() {
@@ -197,13 +250,22 @@ pub(crate) async fn command(command: &ClusterCommand) -> Result<Exit, Problem> {
             "{} sessions with unfinished work wait for a server:",
             waiting.len()
         );
-        for session in &waiting {
-            let found = cluster.whereabouts(session).await.map_err(problem)?;
-            let home = found.and_then(|found| found.home).unwrap_or_default();
-            say!("  {session}  {}", plain(&home));
+        for wait in &waits {
+            let gone = wait.gone.as_ref().map(PlaceWait::to_string);
+            let text = gone.or(wait.place.clone()).unwrap_or_default();
+            say!("  {}  {}", wait.session, plain(&text));
         }
     }
     Ok(Exit::Ok)
+}
+
+/// A session that waits for a server.
+#[derive(Serialize)]
+struct WaitingSession {
+    session: SessionId,
+    place: Option<String>,
+    /// Set if no server has the place now.
+    gone: Option<PlaceWait>,
 }
 
 fn line(server: &ServerRow) -> String {

@@ -181,7 +181,7 @@ pub(crate) fn service(
         agent: None,
         account: Account::default(),
     };
-    let factory = Arc::new(LocalFactory::new(settings, models, spec));
+    let factory = Arc::new(LocalFactory::new(settings, models, spec, &owner));
     let service = Service::new(
         Arc::clone(&keeper.store) as _,
         Arc::clone(&factory) as _,

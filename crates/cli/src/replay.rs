@@ -248,13 +248,14 @@ async fn copy(
     let id = SessionId::generate();
     let settings = Arc::new(settings);
     let spec = SessionSpec::looking(Path::new(&info.place), id.as_str());
-    let factory = LocalFactory::new(&settings, &Models::new(&settings, None), spec);
+    let owner = windlass_store::owner();
+    let factory = LocalFactory::new(&settings, &Models::new(&settings, None), spec, &owner);
     factory.prepare(Path::new(&info.place))?;
     let service = Service::new(
         store as _,
         Arc::new(factory),
         Arc::new(SystemClock::default()),
-        windlass_store::owner(),
+        owner,
         Options::default(),
     );
     let begin = Begin::Fork {

@@ -1,6 +1,7 @@
 //! `windlass serve`: the HTTP server over the sessions of this user.
 
 mod files;
+pub(crate) mod folders;
 mod imports;
 mod push;
 mod token;
@@ -165,10 +166,14 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     // No session has this id: each one gets an environment of its own.
     let none = SessionId::generate();
     let owner = cluster::owner(options.cluster.cluster);
-    let (service, _factory) =
-        engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
+    let (service, factory) = engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
     let service = Arc::new(service);
-    let joining = cluster::join(&options.cluster, &settings, &keeper.store, (&service, &owner));
+    let joining = cluster::join(
+        &options.cluster,
+        &settings,
+        &keeper.store,
+        (&service, &factory, &owner),
+    );
     let (joined, backend) = joining.await?;
     let of_server = (&settings, joined.as_ref());
     let ports = ports(backend, &keeper, (given, &cwd), &lines.watch, of_server)?;

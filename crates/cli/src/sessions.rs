@@ -11,6 +11,7 @@ use windlass_core::log::{SessionInfo, Store};
 pub(crate) use windlass_service::format::short;
 use windlass_service::{format, past};
 
+use crate::cluster;
 use crate::exit::Exit;
 use crate::print_text;
 use crate::session_choice::{self, find, problem};
@@ -20,7 +21,8 @@ use windlass_config::{Problem, ProblemKind};
 
 /// Runs a subcommand.
 pub(crate) async fn command(command: SessionsCommand) -> Result<Exit, Problem> {
-    let store = &*session_choice::store()?;
+    let shared = session_choice::store()?;
+    let store = &*shared;
     match command {
         SessionsCommand::List(options) => list::list(store, &options).await,
         SessionsCommand::Show { session, json } => show::show(store, &session, json).await,
@@ -33,6 +35,14 @@ pub(crate) async fn command(command: SessionsCommand) -> Result<Exit, Problem> {
         SessionsCommand::Export(options) => export::export(store, &options).await,
         SessionsCommand::Import(options) => import::import(store, &options).await,
         SessionsCommand::Rename { session, name } => rename(store, &session, &name).await,
+        SessionsCommand::Move {
+            session,
+            place,
+            folder,
+        } => {
+            let info = find(store, &session).await?;
+            cluster::move_session(&shared, &info, &place, folder.as_deref()).await
+        }
         SessionsCommand::Delete { sessions, yes } => delete::delete(store, &sessions, yes).await,
         SessionsCommand::Cost { session, by, json } => cost::cost(store, session.as_deref(), by, json).await,
     }

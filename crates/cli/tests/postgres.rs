@@ -19,6 +19,8 @@ mod suite {
     mod cluster;
     #[path = "../postgres/copies.rs"]
     mod copies;
+    #[path = "../postgres/places.rs"]
+    mod places;
     #[path = "../postgres/server_crash.rs"]
     mod server_crash;
     #[path = "../postgres/settings.rs"]

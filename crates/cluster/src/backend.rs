@@ -9,11 +9,12 @@ use async_trait::async_trait;
 use serde::de::DeserializeOwned;
 use windlass_api::{
     Begin, CallId, Client, ClientError, CommandInfo, CommandReply, Commands, EventStream, Follow, SessionId,
-    SessionInfo, Submission, UserName, UserReply,
+    SessionInfo, Submission, Timestamp, UserName, UserReply, Wait, WaitOn, command_line,
 };
-use windlass_core::log::{Holder, LogError, PostKind};
+use windlass_core::log::{Holder, LogError, PostKind, Whereabouts};
 
 use crate::mirror;
+use crate::moving::{MoveOrder, MovePorts, move_session};
 use crate::state::Shared;
 use crate::wire::{OwnerQuery, OwnerQueryKind};
 
@@ -29,7 +30,7 @@ enum Route {
     /// Another server has it.
     There(Holder),
     /// Nobody has it, and this server does not have its place.
-    Waits(String),
+    Waits(Whereabouts),
 }
 
 impl ClusterBackend {
@@ -50,7 +51,7 @@ impl ClusterBackend {
             }
             Some(_) => Route::Here,
             None if self.shared.has_place(found.home.as_deref()) && self.shared.works() => Route::Here,
-            None => Route::Waits(found.home.unwrap_or_default()),
+            None => Route::Waits(found),
         })
     }
 
@@ -63,7 +64,7 @@ impl ClusterBackend {
         let holder = match self.route(session).await? {
             Route::Here => return Ok(None),
             Route::There(holder) => holder,
-            Route::Waits(home) => return Err(waits(session, &home)),
+            Route::Waits(found) => return Err(waits(session, &found)),
         };
         let ask = OwnerQuery {
             session: session.clone(),
@@ -89,10 +90,44 @@ impl ClusterBackend {
 }
 
 /// Explains why nobody answers.
-fn waits(session: &SessionId, home: &str) -> ClientError {
-    ClientError::Setup(format!(
-        "session {session} waits for a server that has its place, `{home}`; it can be read, and takes messages"
-    ))
+fn waits(session: &SessionId, found: &Whereabouts) -> ClientError {
+    let home = found.home.as_deref().unwrap_or_default();
+    ClientError::Setup(match &found.waits {
+        Some(wait) => format!(
+            "session {session} {wait}; it can be read, takes messages, and can be moved with `/session move PLACE`"
+        ),
+        None => format!(
+            "session {session} waits for a server that has its place, `{home}`; it can be read, and takes messages"
+        ),
+    })
+}
+
+/// Returns the wait of a session whose place no server has.
+fn waits_for_place(found: &Whereabouts, now: Timestamp) -> Option<Wait> {
+    let wait = found.waits.as_ref()?;
+    let gone = wait.since.map_or_else(
+        || "no server has had it".to_owned(),
+        |since| format!("gone since {}", since.minute()),
+    );
+    Some(Wait {
+        on: WaitOn::Place,
+        what: format!("{}, {gone}", wait.name()),
+        for_ms: wait.since.map_or(0, |since| now.0.saturating_sub(since.0)),
+        ends: format!(
+            "when a server with `{}` starts, or with `/session move PLACE`",
+            wait.place
+        ),
+    })
+}
+
+/// Reads `/session move PLACE [FOLDER]`. Returns the place and the folder.
+fn move_words(line: &str) -> Option<(&str, Option<&str>)> {
+    let typed = command_line(line).filter(|typed| typed.name.eq_ignore_ascii_case("session"))?;
+    let rest = typed.arguments.strip_prefix("move")?;
+    let rest = rest.strip_prefix(char::is_whitespace)?.trim();
+    let (place, folder) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
+    let folder = Some(folder.trim()).filter(|folder| !folder.is_empty());
+    (!place.is_empty()).then_some((place, folder))
 }
 
 fn stored(error: LogError) -> ClientError {
@@ -202,8 +237,20 @@ impl Commands for ClusterBackend {
     }
 
     async fn command(&self, session: &SessionId, line: &str) -> Result<CommandReply, ClientError> {
-        if matches!(self.route(session).await?, Route::Here) {
-            return self.shared.ports.local.command(session, line).await;
+        if let Some((place, folder)) = move_words(line) {
+            return self.moved(MoveOrder::new(session, place, folder)).await;
+        }
+        match self.route(session).await? {
+            Route::Here => return self.shared.ports.local.command(session, line).await,
+            Route::Waits(found) => {
+                let wait = waits_for_place(&found, self.shared.ports.clock.now());
+                let asks_why = command_line(line).is_some_and(|typed| typed.name.eq_ignore_ascii_case("why"));
+                return match wait.filter(|_| asks_why) {
+                    Some(wait) => Ok(said(wait.to_string())),
+                    None => Err(waits(session, &found)),
+                };
+            }
+            Route::There(_) => {}
         }
         // Followed first, so that no event of the work that it starts is missed.
         let events = mirror::follow(&self.shared, session, self.last(session).await?).await?;
@@ -223,7 +270,27 @@ impl Commands for ClusterBackend {
     }
 }
 
+fn said(text: String) -> CommandReply {
+    CommandReply {
+        text,
+        follow: Follow::Nothing,
+    }
+}
+
 impl ClusterBackend {
+    /// Moves a session to another place.
+    async fn moved(&self, order: MoveOrder) -> Result<CommandReply, ClientError> {
+        self.shared.check()?;
+        let ports = &self.shared.ports;
+        let ports = MovePorts {
+            store: &*ports.store,
+            cluster: &*ports.cluster,
+            wire: &*ports.wire,
+            clock: &*ports.clock,
+        };
+        move_session(ports, &order).await.map(said)
+    }
+
     /// Begins a session for a user. Sessions of other users do not exist for it, wherever they are open.
     async fn begin_as(&self, user: UserName, begin: Begin) -> Result<SessionInfo, ClientError> {
         let own = async |session: SessionId| {

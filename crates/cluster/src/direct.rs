@@ -39,6 +39,14 @@ impl DirectWire {
     /// # Errors
     /// When the HTTP client cannot be created.
     pub fn new(secret: &str, listener: TcpListener) -> Result<Self, ClientError> {
+        Self::asking(secret, Some(listener))
+    }
+
+    /// Creates the carrier of a program that may only ask.
+    ///
+    /// # Errors
+    /// When the HTTP client cannot be created.
+    pub fn asking(secret: &str, listener: Option<TcpListener>) -> Result<Self, ClientError> {
         let http = reqwest::Client::builder()
             .no_proxy()
             .connect_timeout(CONNECT)
@@ -47,7 +55,7 @@ impl DirectWire {
         Ok(Self {
             http: http.map_err(|error| ClientError::Setup(error.to_string()))?,
             secret: secret.into(),
-            listener: Mutex::new(Some(listener)),
+            listener: Mutex::new(listener),
         })
     }
 }

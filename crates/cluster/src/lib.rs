@@ -8,6 +8,7 @@
 //! - [`ClusterBackend`] is the backend that front ends of this server use: it sends a request to the local service, to
 //!   the durable inbox, or to the owner of the session.
 //! - [`ClusterWire`] carries live events and questions between servers; [`DirectWire`] does so over HTTP.
+//! - [`move_session`] gives a session another place, where its folder is rebuilt.
 //! - [`Term`] is the arithmetic of leases, as plain values.
 //!
 //! `docs/cluster.md` describes the guarantees.
@@ -18,6 +19,7 @@ mod direct;
 mod guard;
 mod member;
 mod mirror;
+mod moving;
 mod port;
 mod state;
 mod term;
@@ -26,6 +28,7 @@ mod wire;
 pub use self::backend::ClusterBackend;
 pub use self::direct::DirectWire;
 pub use self::member::Member;
+pub use self::moving::{MoveOrder, MovePorts, move_session};
 pub use self::port::bind;
 pub use self::state::{ClusterConfig, ClusterPorts};
 pub use self::term::{Standing, Term};

@@ -23,6 +23,7 @@ pub(crate) use self::pump::{CancelPost, RefusedPost, ReplyPost};
 use crate::backend::ClusterBackend;
 use crate::boot_time;
 use crate::guard::Guard;
+use crate::moving;
 use crate::state::{ClusterConfig, ClusterPorts, LOST, News, Shared, count, lock};
 use crate::wire::{OwnerQuery, OwnerQueryKind, WireError, WireHandler};
 
@@ -357,6 +358,11 @@ impl WireHandler for Handler {
     async fn answer(&self, ask: OwnerQuery) -> Result<Value, ClientError> {
         self.0.check()?;
         let (local, session) = (&self.0.ports.local, &ask.session);
+        match ask.kind {
+            OwnerQueryKind::Move(order) => return moving::arrive(&self.0, order).await,
+            OwnerQueryKind::Depart(id) => return moving::depart(&self.0, ask.session, id).await,
+            _ => {}
+        }
         if !self.0.ports.sessions.is_open(session) {
             // The asking server looks again.
             return Err(ClientError::Closed(session.clone()));
@@ -372,6 +378,7 @@ impl WireHandler for Handler {
             OwnerQueryKind::Checkpoints => json_of(local.checkpoints(session)).await,
             OwnerQueryKind::Changes(number) => json_of(local.changes(session, number)).await,
             OwnerQueryKind::Delete => json_of(local.delete(session)).await,
+            OwnerQueryKind::Move(_) | OwnerQueryKind::Depart(_) => Err(ClientError::Closed(session.clone())),
         }
     }
 

@@ -5,11 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, broadcast};
-use windlass_api::{Backend, ClientError, LocalSessions, SessionId};
+use windlass_api::{Backend, ClientError, LocalSessions, SessionFolders, SessionId};
 use windlass_core::clock::Clock;
 use windlass_core::log::{ClusterStore, ServerInfo, Store};
 
 use crate::boot_time;
+use crate::moving::WorkEnd;
 use crate::term::{OwnLease, Term};
 use crate::wire::ClusterWire;
 
@@ -39,6 +40,8 @@ pub struct ClusterPorts {
     pub local: Arc<dyn Backend>,
     /// Opens them and lets them go.
     pub sessions: Arc<dyn LocalSessions>,
+    /// Stores their folders, and rebuilds those of others.
+    pub folders: Arc<dyn SessionFolders>,
     /// Reaches other servers.
     pub wire: Arc<dyn ClusterWire>,
     /// Time.
@@ -90,6 +93,8 @@ pub(crate) struct Shared {
     pub(crate) answers: Mutex<HashMap<String, Arc<Notify>>>,
     /// Messages that are being carried out.
     pub(crate) in_hand: Mutex<HashSet<String>>,
+    /// Work for other servers that takes longer than a question, by id.
+    pub(crate) works_long: Mutex<HashMap<String, WorkEnd>>,
     pub(crate) counts: Counts,
     /// True once the server gives its sessions back.
     pub(crate) is_leaving: std::sync::atomic::AtomicBool,
@@ -107,6 +112,7 @@ impl Shared {
             inbox: Notify::new(),
             answers: Mutex::default(),
             in_hand: Mutex::default(),
+            works_long: Mutex::default(),
             counts: Counts::default(),
             is_leaving: Default::default(),
         }

@@ -12,6 +12,8 @@ use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, EventStream, SessionId};
 use windlass_core::log::Holder;
 
+use crate::moving::MoveOrder;
+
 /// A question to the owner of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OwnerQuery {
@@ -45,6 +47,10 @@ pub enum OwnerQueryKind {
     Changes(u64),
     /// The session is to be deleted.
     Delete,
+    /// The session is to be moved to a place of this server.
+    Move(MoveOrder),
+    /// The folder of the session is to be stored, and the session to be let go. The id is that of the move.
+    Depart(String),
 }
 
 /// Sessions of this server, for the others.

@@ -25,6 +25,21 @@ impl Timestamp {
             _ => format!("{} d ago", seconds / 86_400),
         }
     }
+
+    /// Formats the minute in UTC, such as `12:03 UTC on 2026-11-19`.
+    pub fn minute(self) -> String {
+        let minutes = self.0 / 60_000;
+        // Counted from March, so that the leap day is the last one of a year: days of 400 years, then of one.
+        let days = minutes / 1_440 + 719_468;
+        let (era, day) = (days / 146_097, days % 146_097);
+        let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+        let day = day - (365 * year + year / 4 - year / 100);
+        let month = (5 * day + 2) / 153;
+        let (day, month) = (day - (153 * month + 2) / 5 + 1, (month + 2) % 12 + 1);
+        let year = era * 400 + year + u64::from(month <= 2);
+        let (hour, minute) = (minutes / 60 % 24, minutes % 60);
+        format!("{hour:02}:{minute:02} UTC on {year:04}-{month:02}-{day:02}")
+    }
 }
 
 /// Formats a duration in seconds, and in minutes if it is that long.

@@ -7,6 +7,7 @@ mod agent;
 mod goal;
 mod read;
 
+use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -20,6 +21,7 @@ pub use self::goal::{
     LaterMessages, Plan, PlanStep, StepState,
 };
 pub use self::read::Placed;
+use crate::clock::Timestamp;
 use crate::compact::Fidelity;
 use crate::id::{CallId, MessageId, SessionId};
 use crate::message::{FinishReason, Message};
@@ -253,7 +255,8 @@ pub enum SessionEvent {
         /// Source of the completion.
         how: GoalCompletion,
     },
-    /// Another server took the session over, and its turn goes on there. Live deltas of the current iteration are void.
+    /// Another server has the session: it took it over, and its turn goes on there, or the session was moved to its place.
+    /// Live deltas of the current iteration are void.
     Moved {
         /// Server that had the session.
         from: String,
@@ -263,6 +266,9 @@ pub enum SessionEvent {
         fence: u64,
         /// Time since the first server gave the session back or its lease ended, in milliseconds.
         after_ms: u64,
+        /// The rebuilt folder, if the session was moved to another place.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        folder: Option<Box<MovedFolder>>,
     },
     /// An event of a sub-agent.
     #[serde(untagged)]
@@ -276,11 +282,18 @@ impl SessionEvent {
     /// Returns a line for people about a session that moved; `None` for other events.
     pub fn moved_line(&self) -> Option<String> {
         let Self::Moved {
-            from, to, after_ms, ..
+            from,
+            to,
+            after_ms,
+            folder,
+            ..
         } = self
         else {
             return None;
         };
+        if let Some(folder) = folder {
+            return Some(folder.to_string());
+        }
         let seconds = after_ms / 1_000;
         Some(match from.is_empty() || from == to {
             true => format!("The turn goes on on server {to}, after an interruption of {seconds} s."),
@@ -291,6 +304,43 @@ impl SessionEvent {
 
 fn is_false(flag: &bool) -> bool {
     !flag
+}
+
+/// DIST-5: the folder of a session that was moved to another place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedFolder {
+    /// Place that had the session.
+    pub from_place: String,
+    /// Folder there. It is left as it is.
+    pub from_folder: String,
+    /// Place that has it now.
+    pub place: String,
+    /// Folder there.
+    pub folder: String,
+    /// Time of the state that the folder was rebuilt from.
+    pub as_of: Timestamp,
+    /// Number of files that were restored.
+    pub files: u64,
+    /// Parts that were not restored, one line each.
+    pub left: Vec<String>,
+}
+
+impl fmt::Display for MovedFolder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left = match self.left.len() {
+            0 => String::new(),
+            count => format!(", without {count} that could not be restored"),
+        };
+        write!(
+            f,
+            "The session moved from {} to {}: {} has {} files as of {}{left}.",
+            self.from_place,
+            self.place,
+            self.folder,
+            self.files,
+            self.as_of.minute()
+        )
+    }
 }
 
 /// Source of a goal's completion.

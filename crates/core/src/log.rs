@@ -8,13 +8,14 @@
 //! [`Sessions`] finds sessions, [`Ledger`] reports their cost, [`AgentLedger`] keeps sub-agents,
 //! [`GoalRegistry`] lists the goals they work on, [`Slots`] and [`Deliveries`] belong to scheduled jobs, [`Blobs`]
 //! and [`Preferences`] store the rest, [`MemoryStore`] keeps memory across sessions, [`MessagePlaces`] finds messages, [`UserLedger`] reports what users have spent, [`AuditLog`] keeps the audit log, [`Lifecycle`] waits for the store itself. [`Store`] combines all of them.
-//! A store that several servers share also has [`Servers`] and [`SessionInbox`].
+//! A store that several servers share also has [`Servers`], [`SessionInbox`] and [`SharedFolders`].
 
 mod agents;
 mod audit;
 mod blob;
 mod cluster;
 mod exchange;
+mod folders;
 mod goal;
 mod history;
 mod key;
@@ -45,6 +46,7 @@ pub use self::cluster::{
     SessionInbox, Whereabouts,
 };
 pub use self::exchange::{Exchange, Exchanges, Frame, NewExchange, RecordedAnswer, Recorder, SharedRecorder};
+pub use self::folders::{FolderRecord, KeptFor, PlaceWait, Relocation, SharedFolders};
 pub use self::goal::{GoalInfo, GoalRegistry, Verification};
 pub use self::history::{History, counting};
 pub use self::key::{SessionKey, SessionKeyError};

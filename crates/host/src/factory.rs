@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use windlass_api::{ClientError, Connections, Offer, SessionInfo};
-use windlass_checkpoint::Tracker;
+use windlass_checkpoint::{Sharing, Tracker};
 use windlass_codeindex::CodeIndexes;
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
@@ -244,6 +244,8 @@ pub struct LocalFactory {
     sessions: Arc<Mutex<HashMap<SessionId, Shared>>>,
     /// Agent types by folder, and when they were read.
     types: Mutex<HashMap<PathBuf, (Timestamp, AgentCatalog)>>,
+    /// DIST-5: name under which this process owns its sessions in the store.
+    owner: String,
 }
 
 /// Parts of a session's environment that other sessions need.
@@ -267,8 +269,9 @@ enum First {
 }
 
 impl LocalFactory {
-    /// Creates environments from these settings and models.
-    pub fn new(settings: &Arc<Settings>, models: &Models, spec: SessionSpec) -> Self {
+    /// Creates environments from these settings and models. `owner` is the name under which this process owns its
+    /// sessions in the store.
+    pub fn new(settings: &Arc<Settings>, models: &Models, spec: SessionSpec, owner: &str) -> Self {
         Self {
             settings: Arc::clone(settings),
             models: models.clone(),
@@ -276,6 +279,7 @@ impl LocalFactory {
             first: Mutex::default(),
             sessions: Arc::default(),
             types: Mutex::default(),
+            owner: owner.to_owned(),
         }
     }
 
@@ -308,6 +312,11 @@ impl LocalFactory {
         };
         *first = First::Taken;
         Ok(env)
+    }
+
+    /// Returns the checkpoints of a session that is open here; `None` if it is not, or if they are off.
+    pub fn tracker(&self, session: &SessionId) -> Option<Tracker> {
+        lock(&self.sessions).get(session)?.tracker.clone()
     }
 
     /// Returns the models of a session.
@@ -349,6 +358,22 @@ impl LocalFactory {
         Ok(env)
     }
 
+    /// DIST-5: describes the folder of a session in its store, if several servers share that. The folder of a sub-agent
+    /// goes with the session above it.
+    fn share(&self, env: &LocalEnv, settings: &Settings, spec: &SessionSpec) {
+        let store = spec.store.as_ref().and_then(|store| store.cluster());
+        let is_wanted = settings.agent.session.checkpoints.share && spec.agent.is_none();
+        if let (Some(tracker), Some(store), true) = (env.tracker(), store, is_wanted) {
+            let machine = rustix::system::uname();
+            tracker.share(Sharing {
+                store,
+                session: spec.session.clone(),
+                owner: self.owner.clone(),
+                machine: machine.nodename().to_string_lossy().into_owned(),
+            });
+        }
+    }
+
     fn make(
         &self,
         settings: &Arc<Settings>,
@@ -356,6 +381,7 @@ impl LocalFactory {
         spec: &SessionSpec,
     ) -> Result<LocalEnv, Problem> {
         let env = LocalEnv::new(settings, models.clone(), spec)?;
+        self.share(&env, settings, spec);
         let shared = Shared {
             models,
             settings: Arc::clone(settings),

@@ -79,7 +79,7 @@ fn factory(folder: &Path, session: &str) -> Arc<LocalFactory> {
         require_done: false,
         ..SessionSpec::looking(folder, session)
     };
-    Arc::new(LocalFactory::new(&settings, &models, spec))
+    Arc::new(LocalFactory::new(&settings, &models, spec, "owner"))
 }
 
 async fn begin(service: &Service, id: Option<&str>, folder: &Path) -> SessionId {

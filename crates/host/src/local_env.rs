@@ -480,6 +480,9 @@ impl SessionEnv for LocalEnv {
     async fn close(&mut self) {
         self.extensions.close().await;
         self.context.close().await;
+        if let Some(tracker) = &self.tracker {
+            tracker.settle().await;
+        }
     }
 }
 
@@ -660,8 +663,7 @@ fn tracker(
         ..CheckpointLimits::default()
     };
     let folder = environment::folders()?.checkpoints();
-    let clock = windlass_config::environment::clock();
-    let tracker = Tracker::new(workspace, &folder, &spec.session, clock, limits);
+    let tracker = Tracker::new(workspace, &folder, &spec.session, environment::clock(), limits);
     extensions.follow(&tracker);
     Ok(Some(tracker))
 }

@@ -113,7 +113,7 @@ async fn attach(
         bytes: staged.bytes,
         time: now,
     };
-    only(client, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    lock(client).await?;
     let known = row(
         client,
         "SELECT 1 FROM session WHERE id = $1",
@@ -149,6 +149,13 @@ async fn attach(
     Ok(attachment)
 }
 
+/// Waits until nobody else attaches or removes contents, until the end of the transaction.
+pub(super) async fn lock(client: &impl GenericClient) -> Result<(), Fault> {
+    only(client, "SELECT pg_advisory_xact_lock($1)", &[&LOCK])
+        .await
+        .map(drop)
+}
+
 /// Stores the pieces of a content, unless they are there.
 async fn keep(client: &Transaction<'_>, staged: &Staged) -> Result<(), Fault> {
     let sql = "SELECT 1 FROM blob WHERE address = $1 LIMIT 1";
@@ -177,7 +184,7 @@ async fn keep(client: &Transaction<'_>, staged: &Staged) -> Result<(), Fault> {
 
 /// Stores a content that is in memory, unless it is there.
 pub(super) async fn keep_bytes(client: &Transaction<'_>, address: &str, content: &[u8]) -> Result<(), Fault> {
-    only(client, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    lock(client).await?;
     let sql = "SELECT 1 FROM blob WHERE address = $1 LIMIT 1";
     if row(client, sql, &[&address]).await?.is_some() {
         return Ok(());
@@ -232,14 +239,15 @@ pub(super) async fn attachments(
     Ok(found.iter().map(attachment).collect())
 }
 
-/// Removes these contents, unless they are attached.
+/// Removes these contents, unless they are attached or kept.
 pub(super) async fn sweep(client: &impl GenericClient, addresses: &[String]) -> Result<(), Fault> {
     if addresses.is_empty() {
         return Ok(());
     }
-    only(client, "SELECT pg_advisory_xact_lock($1)", &[&LOCK]).await?;
+    lock(client).await?;
     let sql = "DELETE FROM blob WHERE address = ANY($1) AND NOT EXISTS \
-               (SELECT 1 FROM attachment WHERE attachment.address = blob.address)";
+               (SELECT 1 FROM attachment WHERE attachment.address = blob.address) AND NOT EXISTS \
+               (SELECT 1 FROM kept WHERE kept.address = blob.address)";
     run(client, sql, &[&addresses]).await.map(drop)
 }
 

@@ -12,7 +12,7 @@ use windlass_core::log::{Beat, Holder, LogError, ServerInfo, ServerRow, Servers,
 
 use super::failure::Fault;
 use super::sql::{NOW, clean, number, row, rows, run, session, signed, small};
-use super::{Liveness, PostgresStore};
+use super::{Liveness, PostgresStore, folders};
 
 /// Sessions with unfinished work. Sub-agents belong to the session above them.
 const WORK: &str = "SELECT id FROM session WHERE wants_turn OR queued \
@@ -20,6 +20,10 @@ const WORK: &str = "SELECT id FROM session WHERE wants_turn OR queued \
 
 /// Time that the row of a server stays after its lease ended, in milliseconds.
 const KEPT: i64 = 3_600_000;
+
+/// Remembers when the servers in `gone` were there.
+const SEEN: &str = "INSERT INTO place (name, seen) SELECT name, max(until) FROM gone, unnest(places) AS name GROUP BY name \
+    ON CONFLICT (name) DO UPDATE SET seen = greatest(place.seen, excluded.seen)";
 
 /// Condition for a session `s` whose owner is gone, at one of the places `$1`.
 fn claimable() -> String {
@@ -122,7 +126,10 @@ impl Servers for PostgresStore {
             );
             run(transaction, &sql, &[&owner, &id]).await?;
             if id.is_none() {
-                run(transaction, "DELETE FROM server WHERE id = $1", &[&owner]).await?;
+                let gone = format!(
+                    "WITH gone AS (DELETE FROM server WHERE id = $1 RETURNING places, least(until, {NOW}) AS until) {SEEN}"
+                );
+                run(transaction, &gone, &[&owner]).await?;
             }
             run(transaction, "SELECT pg_notify('wl_all', 'work')", &[]).await?;
             Ok(())
@@ -176,8 +183,8 @@ async fn whereabouts(
 ) -> Result<Option<Whereabouts>, Fault> {
     let sql = format!(
         "SELECT owner, {}, (SELECT v.address FROM server v WHERE v.id = session.owner), home, \
-         wants_turn OR queued OR EXISTS (SELECT 1 FROM inbox WHERE inbox.session = session.id AND taken IS NULL), last_seq \
-         FROM session WHERE id = $1",
+         wants_turn OR queued OR EXISTS (SELECT 1 FROM inbox WHERE inbox.session = session.id AND taken IS NULL), last_seq, \
+         fence, CASE WHEN home IS NULL THEN NULL ELSE place_gone(home) END FROM session WHERE id = $1",
         is_within_term()
     );
     let found = row(client, &sql, &[&id.as_str()]).await?;
@@ -190,6 +197,8 @@ async fn whereabouts(
                 address: found.get::<_, Option<String>>(2).unwrap_or_default(),
             }),
             home: found.get(3),
+            waits: folders::waits(found.get(3), found.get(7)),
+            fence: number(&found, 6),
             is_unfinished: found.get(4),
             last_seq: number(&found, 5),
         }
@@ -206,7 +215,8 @@ async fn beat(
            VALUES ($2, $3, $4, $1, $5, {NOW}, {NOW} + $6) ON CONFLICT (id) DO UPDATE SET until = excluded.until, \
            address = excluded.address, places = excluded.places, slots = excluded.slots RETURNING 1), \
          gone AS (DELETE FROM server WHERE until < {NOW} - {KEPT} AND NOT EXISTS \
-           (SELECT 1 FROM session WHERE session.owner = server.id) RETURNING 1) \
+           (SELECT 1 FROM session WHERE session.owner = server.id) RETURNING places, until), \
+         seen AS ({SEEN}) \
          SELECT {NOW}, EXISTS (SELECT 1 FROM session s WHERE {}), \
            ARRAY(SELECT DISTINCT i.session FROM inbox i JOIN session s ON s.id = i.session WHERE i.taken IS NULL AND s.owner = $2), \
            ARRAY(SELECT id FROM session WHERE moved_at > $7 AND $7 > 0 ORDER BY moved_at LIMIT 10000), \

@@ -7,14 +7,15 @@ use windlass_core::log::{Label, LogError, SessionInfo, SessionQuery, SessionStat
 
 use super::failure::Fault;
 use super::sql::{clean, cleaned, limited, number, row, rows, run, session, time};
-use super::{Liveness, lease, memory};
+use super::{Liveness, folders, lease, memory};
 
 /// Columns of a session. What sessions below it used is part of its totals.
 const COLUMNS: &str = "id, parent, title, name, key, place, standing, provider, model, messages, \
     session.prompt_tokens + below.prompt_tokens, session.completion_tokens + below.completion_tokens, context_tokens, \
     session.cost_usd + below.cost_usd, summary, last_seq, created_at, updated_at, user_name, \
     CASE WHEN session.cost_usd = 0 THEN \
-      EXISTS (SELECT 1 FROM booking WHERE booking.session = session.id AND booking.cost_usd IS NULL) ELSE false END";
+      EXISTS (SELECT 1 FROM booking WHERE booking.session = session.id AND booking.cost_usd IS NULL) ELSE false END, \
+    home, CASE WHEN home IS NULL THEN NULL ELSE place_gone(home) END";
 
 const TABLES: &str = "session CROSS JOIN LATERAL descendants(session.id) AS below";
 
@@ -84,6 +85,7 @@ fn info(row: &Row) -> SessionInfo {
         created_at: time(row, 16),
         updated_at: time(row, 17),
         user: UserName::stored(row.get::<_, String>(18)),
+        waits: folders::waits(row.get(20), row.get(21)),
     }
 }
 
@@ -126,6 +128,7 @@ pub(super) async fn delete(
         }));
     }
     memory::of_session(client, id).await?;
+    let folder = folders::of_session(client, id).await?;
     // The money was spent all the same, so the bookings stay, and the session above keeps the sums.
     run(
         client,
@@ -144,6 +147,9 @@ pub(super) async fn delete(
         "DELETE FROM session WHERE id = $1",
     ] {
         run(client, sql, &[&id.as_str()]).await?;
+    }
+    if let Some(folder) = folder {
+        folders::forget(client, id, &folder).await?;
     }
     run(
         client,

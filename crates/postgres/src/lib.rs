@@ -23,6 +23,7 @@ mod entries;
 mod exchanges;
 mod failure;
 mod find;
+mod folders;
 mod goals;
 mod group;
 mod lease;

@@ -373,7 +373,7 @@ CREATE TABLE memory_miss (
   session  text NOT NULL,
   time     bigint NOT NULL
 );
-", USERS, AUDIT, CLUSTER];
+", USERS, AUDIT, CLUSTER, FOLDERS];
 
 /// Version 4: several servers share the sessions. `home` is the place of a session's folder; `left_by` and `left_at` tell
 /// who dropped its turn. Times are on the clock of the database.
@@ -411,6 +411,34 @@ CREATE TABLE inbox (
 );
 CREATE INDEX inbox_open ON inbox (session) WHERE taken IS NULL;
 CREATE INDEX inbox_made ON inbox (made);
+";
+
+/// Version 5: folders of sessions. `kept` says for whom contents are kept that are attached to no session; `place` has the
+/// time at which the last server with a place went, once the row of that server is gone. `place_gone` is null for a
+/// place that a server has, and 0 for one that no server has had.
+const FOLDERS: &str = "
+CREATE TABLE folder (
+  session  text COLLATE \"C\" PRIMARY KEY REFERENCES session (id) ON DELETE CASCADE,
+  path     text NOT NULL,
+  document text,
+  time     bigint
+);
+CREATE INDEX folder_path ON folder (path);
+CREATE TABLE kept (
+  scope   text COLLATE \"C\" NOT NULL,
+  address text COLLATE \"C\" NOT NULL,
+  PRIMARY KEY (scope, address)
+);
+CREATE INDEX kept_address ON kept (address);
+CREATE TABLE place (
+  name text COLLATE \"C\" PRIMARY KEY,
+  seen bigint NOT NULL
+);
+CREATE FUNCTION place_gone (wanted text) RETURNS bigint LANGUAGE sql AS $$
+  SELECT CASE WHEN coalesce(bool_or(until > extract(epoch FROM clock_timestamp()) * 1000), false) THEN NULL
+    ELSE coalesce(max(until), (SELECT seen FROM windlass.place WHERE name = wanted), 0) END
+  FROM windlass.server WHERE wanted = ANY(places)
+$$;
 ";
 
 /// Checks the server, creates the tables, and migrates older versions. A newer version is left alone.

@@ -16,6 +16,8 @@ mod suite {
     mod crash;
     mod events;
     mod exchanges;
+    #[path = "../postgres/folders.rs"]
+    mod folders;
     mod goals;
     mod leases;
     mod log;

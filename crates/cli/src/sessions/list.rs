@@ -64,6 +64,9 @@ fn row(info: &SessionInfo, with_place: bool) -> String {
     if !info.user.is_local() {
         place.push_str(&format!("  [{}]", info.user));
     }
+    if let Some(wait) = &info.waits {
+        place.push_str(&format!("  {}", line(&wait.to_string())));
+    }
     format!(
         "{}  {:>10}  {}  {:<8}  {:>8}  {}{place}",
         short(info),

@@ -56,6 +56,9 @@ fn facts(info: &SessionInfo) {
         row("model", &format!("{model} ({provider})"));
     }
     row("state", standing(info.standing));
+    if let Some(wait) = &info.waits {
+        row("place", &wait.to_string());
+    }
     row("messages", &totals.messages.to_string());
     let (read, wrote, held) = (
         totals.prompt_tokens,

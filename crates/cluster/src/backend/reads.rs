@@ -4,12 +4,30 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use windlass_api::{
-    AgentRow, Checkpoint, ClientError, ContextReport, Entry, FileChange, Find, Message, MessageId, Overview,
-    Presence, Records, SessionId, SessionInfo, Wait,
+    AgentRow, Checkpoint, ClientError, ContextReport, Entry, FileChange, Find, FolderFacts, Message,
+    MessageId, Overview, Presence, Records, SessionId, SessionInfo, Wait,
 };
 
-use super::{ClusterBackend, Route};
+use super::{ClusterBackend, Route, waits_for_place};
 use crate::wire::OwnerQueryKind;
+
+/// Returns what is known of a session that nobody works in, and that cannot be opened here.
+fn unattended(info: SessionInfo) -> Overview {
+    let (provider, model) = info.model.clone().unwrap_or_default();
+    Overview {
+        info,
+        provider,
+        model,
+        window: 0,
+        mode: String::new(),
+        effort: String::new(),
+        surroundings: FolderFacts::default(),
+        is_busy: false,
+        queue: Vec::new(),
+        goal: None,
+        subgoal: None,
+    }
+}
 
 #[async_trait]
 impl Records for ClusterBackend {
@@ -52,6 +70,9 @@ impl Records for ClusterBackend {
 #[async_trait]
 impl Presence for ClusterBackend {
     async fn overview(&self, session: &SessionId) -> Result<Overview, ClientError> {
+        if let Route::Waits(_) = self.route(session).await? {
+            return Ok(unattended(self.info(session).await?));
+        }
         match self.asked(session, OwnerQueryKind::Overview).await? {
             Some(overview) => Ok(overview),
             None => self.shared.ports.local.overview(session).await,
@@ -59,6 +80,10 @@ impl Presence for ClusterBackend {
     }
 
     async fn why(&self, session: &SessionId) -> Vec<Wait> {
+        if let Ok(Route::Waits(found)) = self.route(session).await {
+            let wait = waits_for_place(&found, self.shared.ports.clock.now());
+            return wait.into_iter().collect();
+        }
         match self.asked(session, OwnerQueryKind::Why).await {
             Ok(Some(waits)) => waits,
             Ok(None) => self.shared.ports.local.why(session).await,

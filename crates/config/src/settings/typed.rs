@@ -338,6 +338,8 @@ pub struct CheckpointSettings {
     pub max_ignored_mb: u64,
     /// Maximum total size of a workspace's checkpoints, in megabytes.
     pub max_total_mb: u64,
+    /// True if they also go to a store that several servers share.
+    pub share: bool,
 }
 
 /// Thresholds and strategy of compaction.

@@ -120,6 +120,7 @@ fn session() -> SessionInfo {
         created_at: Timestamp(1),
         updated_at: Timestamp(1),
         user: crate::log::UserName::default(),
+        waits: None,
     }
 }
 

@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
-use super::LogError;
+use super::{LogError, PlaceWait, SharedFolders};
 use crate::clock::Timestamp;
 use crate::id::SessionId;
 
@@ -127,6 +127,10 @@ pub struct Whereabouts {
     pub holder: Option<Holder>,
     /// Place of its folder, `host:NAME`, `volume:NAME` or `any`; `None` if no server of a cluster has opened it yet.
     pub home: Option<String>,
+    /// Set if no server has this place now.
+    pub waits: Option<PlaceWait>,
+    /// Fence of the last owner.
+    pub fence: u64,
     /// True if it has unfinished work.
     pub is_unfinished: bool,
     /// Number of its last entry.
@@ -240,6 +244,6 @@ pub enum Notice {
 }
 
 /// Ports that only a store for several servers has.
-pub trait ClusterStore: Servers + SessionInbox {}
+pub trait ClusterStore: Servers + SessionInbox + SharedFolders {}
 
-impl<T: Servers + SessionInbox> ClusterStore for T {}
+impl<T: Servers + SessionInbox + SharedFolders> ClusterStore for T {}

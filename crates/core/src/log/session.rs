@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::UserName;
+use super::{PlaceWait, UserName};
 use crate::clock::Timestamp;
 use crate::id::{MessageId, SessionId};
 use crate::model::{Usage, dollars_or_more};
@@ -64,6 +64,9 @@ pub struct SessionInfo {
     /// Owner.
     #[serde(default, skip_serializing_if = "UserName::is_local")]
     pub user: UserName,
+    /// DIST-5: set if no server has the place of its folder now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<PlaceWait>,
 }
 
 /// State of a session's last turn.

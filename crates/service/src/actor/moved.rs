@@ -38,6 +38,7 @@ impl Left {
             to: lease.owner.clone(),
             fence: lease.fence,
             after_ms: dropped.after_ms,
+            folder: None,
         };
         let added = take_over(entries, moved, now);
         Self {

@@ -23,7 +23,7 @@ pub(super) enum Complete {
 
 /// The verbs of `/session`.
 const VERBS: &[&str] = &[
-    "show", "list", "new", "resume", "name", "fork", "delete", "export", "search",
+    "show", "list", "new", "resume", "name", "fork", "delete", "export", "search", "move",
 ];
 
 impl CommandContext<'_> {

@@ -38,6 +38,10 @@ pub(super) async fn session(cx: &mut CommandContext<'_>, words: &Words<'_>) -> O
         "delete" => delete(cx, words).await,
         "export" => export(cx, words).await,
         "search" => search(cx, words).await,
+        // A server of a cluster carries it out before it gets here.
+        "move" => Err(Stop::Failed(
+            "only a session of a cluster can move to another place: `windlass serve --cluster`".to_owned(),
+        )),
         _ => Err(Stop::Usage),
     }
 }
@@ -124,15 +128,17 @@ async fn list(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
     }
     let now = cx.inner.clock.now();
     let line = |info: &SessionInfo| {
+        let waits = info.waits.as_ref().map(|wait| format!("  {wait}"));
         format!(
-            "{} {}  {:>10}  {}  {:<8}  {:>8}  {}",
+            "{} {}  {:>10}  {}  {:<8}  {:>8}  {}{}",
             if info.id == *own { "*" } else { " " },
             short(info),
             info.updated_at.ago(now),
             column(info.totals.messages, "message", 4),
             standing(info.standing),
             info.totals.cost(),
-            cut(&called(info), TITLE)
+            cut(&called(info), TITLE),
+            waits.unwrap_or_default()
         )
     };
     let lines: Vec<String> = found.iter().map(line).collect();

@@ -23,7 +23,7 @@ pub(super) static COMMANDS: &[Command] = &[
     Command {
         name: "session",
         aliases: &["sessions"],
-        arguments: "[show [S] | list [N] | new [name] | resume S | name NAME | fork | delete S --yes | export [markdown|json] | search WORDS]",
+        arguments: "[show [S] | list [N] | new [name] | resume S | name NAME | fork | delete S --yes | export [markdown|json] | search WORDS | move PLACE [FOLDER]]",
         help: "List, search and switch sessions; S is an id, the start of one, or a name",
         complete: Complete::Session,
         run: |cx, words| Box::pin(session::session(cx, words)),

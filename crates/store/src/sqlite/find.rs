@@ -93,6 +93,7 @@ fn info(row: &Row<'_>) -> rusqlite::Result<SessionInfo> {
         created_at: Timestamp(number(16)?),
         updated_at: Timestamp(number(17)?),
         user: UserName::stored(row.get::<_, String>(18)?),
+        waits: None,
     })
 }
 

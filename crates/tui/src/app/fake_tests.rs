@@ -65,6 +65,7 @@ pub(super) fn info(id: &str, title: &str, last_seq: u64) -> SessionInfo {
         created_at: Timestamp(0),
         updated_at: Timestamp(0),
         user: windlass_api::UserName::default(),
+        waits: None,
     }
 }
 

@@ -57,5 +57,16 @@ pub(super) static SECTION: Section = Section {
             example: "8000",
             project_ok: false,
         },
+        Key {
+            name: "checkpoints.share",
+            kind: Kind::Switch {
+                default: Some(true),
+                set: |s, _, v| s.agent.session.checkpoints.share = v,
+            },
+            help: "Whether the copies also go to a Postgres store, from which another server can rebuild the folder.",
+            effect: "With `false`, a session whose server is lost waits for its place and cannot be moved.",
+            example: "false",
+            project_ok: false,
+        },
     ],
 };
