@@ -72,7 +72,7 @@ fn the_screen_is_full_after_a_tall_request() {
     let long: String = (1..=60).map(|line| format!("row {line}\n")).collect();
     let tall = Reply::call("write_file", json!({"path": "tall.txt", "content": long}));
     let talk: Vec<String> = (1..=40).map(|line| format!("- item {line}.")).collect();
-    let replies = [Reply::text(talk.join("\n")), tall, Reply::text("as you like")];
+    let replies = [Reply::text(&talk.join("\n")), tall, Reply::text("as you like")];
     let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
     let mut screen = open(&workspace, &["--mode", "ask"]);
     say(&mut screen, "talk");
