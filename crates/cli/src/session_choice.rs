@@ -7,7 +7,6 @@ use std::sync::{Arc, OnceLock};
 use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::clock::{Clock, SystemClock, Timestamp};
 use windlass_core::log::{LogError, SessionQuery, Store, UserName};
-use windlass_core::text::column;
 use windlass_service::{format, past};
 
 use crate::db::advice;
@@ -391,7 +390,7 @@ pub(crate) fn line(info: &SessionInfo) -> String {
     format!(
         "{}  {}  {:<9} {:>8}  {}{}",
         info.id,
-        column(info.totals.messages, "message", 4),
+        format::column(info.totals.messages, "message", 4),
         format::standing(info.standing),
         ago(info.updated_at.0),
         name.unwrap_or_default(),

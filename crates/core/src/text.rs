@@ -65,12 +65,6 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// Formats a count for a column: as wide for one thing as for several.
-pub fn column(number: u64, noun: &str, digits: usize) -> String {
-    let ending = if number == 1 { " " } else { "s" };
-    format!("{number:>digits$} {noun}{ending}")
-}
-
 /// Formats a number with commas between thousands.
 pub fn grouped(number: impl Display) -> String {
     let digits = number.to_string();

@@ -20,6 +20,12 @@ pub fn short_id(id: &SessionId) -> String {
     id.as_str().chars().take(SHORT).collect()
 }
 
+/// Formats a count for a column: as wide for one thing as for several.
+pub fn column(number: u64, noun: &str, digits: usize) -> String {
+    let ending = if number == 1 { " " } else { "s" };
+    format!("{number:>digits$} {noun}{ending}")
+}
+
 /// Returns the name or title of a session, on one line.
 pub fn called(info: &SessionInfo) -> String {
     let title = info.label.title.as_deref().unwrap_or("untitled");

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use windlass_core::log::{SessionInfo, SessionQuery, Store, UserName};
-use windlass_core::text::column;
-use windlass_service::format::{short_id, standing};
+use windlass_service::format::{column, short_id, standing};
 
 use super::{called, cut, line, print_json, short};
 use crate::engine::working_directory;

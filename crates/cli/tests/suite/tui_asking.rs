@@ -288,7 +288,7 @@ fn a_provider_that_is_silent_is_named() {
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     screen.wait_for("esc stops");
-    screen.wait_for("waiting for provider: sim-1 of test");
+    screen.wait_for("waiting for provider: test/sim-1");
     screen.press("esc");
     screen.wait_until("the turn has ended", |shown| !shown.contains("esc stops"));
     assert!(

@@ -6,10 +6,10 @@ use windlass_api::{Begin, Label, SessionId, SessionInfo};
 use windlass_core::log::SessionQuery;
 
 use super::{CommandContext, Outcome, Said, Stop, Then, Words};
-use crate::format::{called, cut, date, one_line, short, short_id, standing};
+use crate::format::{called, column, cut, date, one_line, short, short_id, standing};
 use crate::past::{self, Exported, Stood, markdown};
 use windlass_core::log::record;
-use windlass_core::text::{column, count};
+use windlass_core::text::count;
 
 /// Number of sessions listed by default, and maximum number of search results.
 const LISTED: usize = 20;
