@@ -15,6 +15,8 @@ mod suite {
     mod turn;
     mod users;
 
+    #[path = "../postgres/carrier.rs"]
+    mod carrier;
     #[path = "../postgres/cluster.rs"]
     mod cluster;
     #[path = "../postgres/copies.rs"]
