@@ -9,6 +9,8 @@ mod suite {
     mod faults;
 
     // The same conversations as over HTTP.
+    #[path = "../postgres/children.rs"]
+    mod children;
     #[path = "../postgres/cluster.rs"]
     mod cluster;
     // Some of it is for tests that only the other suite has.

@@ -17,6 +17,8 @@ mod suite {
 
     #[path = "../postgres/carrier.rs"]
     mod carrier;
+    #[path = "../postgres/children.rs"]
+    mod children;
     #[path = "../postgres/cluster.rs"]
     mod cluster;
     #[path = "../postgres/copies.rs"]
