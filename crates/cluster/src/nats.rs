@@ -122,11 +122,11 @@ impl NatsWire {
         (secret, server): (&str, &str),
         warn: Arc<dyn Fn(&str) + Send + Sync>,
     ) -> Result<Self, NatsError> {
-        let (addresses, shown, token) = addresses(&config.servers)?;
+        let (addresses, shown, own) = addresses(&config.servers)?;
         let seal = Seal::new(secret).ok_or(NatsError::Random)?;
         let (broken, breaks) = watch::channel(0);
         let told = Arc::new(Told::new(shown.clone(), warn, broken));
-        let credentials = config.credentials.clone().or(token);
+        let credentials = config.credentials.clone().or(own);
         let options = || options(server, credentials.as_deref(), &told);
         let client = match options().connect(addresses.as_slice()).await {
             Ok(client) => client,
@@ -198,9 +198,9 @@ impl NatsWire {
     }
 }
 
-/// Reads addresses. Returns them, a text without secrets, and a token that they contain.
+/// Reads addresses. Returns them and a text without secrets, and the credentials that they contain.
 fn addresses(text: &str) -> Result<(Vec<ServerAddr>, String, Option<String>), NatsError> {
-    let (mut addresses, mut shown, mut token) = (Vec::new(), Vec::new(), None);
+    let (mut addresses, mut shown, mut credentials) = (Vec::new(), Vec::new(), None);
     for one in text.split(',').map(str::trim) {
         let wrong = |why: String| NatsError::Address { why };
         let address: ServerAddr = one.parse().map_err(|error| wrong(format!("{error}")))?;
@@ -208,16 +208,35 @@ fn addresses(text: &str) -> Result<(Vec<ServerAddr>, String, Option<String>), Na
             return Err(wrong("it has no host, or another scheme".to_owned()));
         }
         shown.push(format!("{}:{}", address.host(), address.port()));
-        if let (Some(user), None) = (address.username(), address.password()) {
-            token = Some(user.to_owned());
-            let mut bare = address.into_inner();
-            let _ = bare.set_username("");
-            addresses.push(ServerAddr::from_url(bare).map_err(|error| wrong(error.to_string()))?);
-        } else {
-            addresses.push(address);
+        // The client ignores what the address says.
+        if let Some(user) = address.username() {
+            let (user, password) = (decoded(user), address.password().map(decoded));
+            credentials = Some(password.map_or(user.clone(), |password| format!("{user}:{password}")));
+        }
+        let mut bare = address.into_inner();
+        let _ = (bare.set_username(""), bare.set_password(None));
+        addresses.push(ServerAddr::from_url(bare).map_err(|error| wrong(error.to_string()))?);
+    }
+    Ok((addresses, shown.join(", "), credentials))
+}
+
+/// Returns a part of an address with its escapes, such as `%40`, replaced.
+fn decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        rest = after;
+        match code.filter(|_| *first == b'%') {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => bytes.push(*first),
         }
     }
-    Ok((addresses, shown.join(", "), token))
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 fn options(server: &str, credentials: Option<&str>, told: &Arc<Told>) -> ConnectOptions {
@@ -414,15 +433,15 @@ mod tests {
     /// DIST-4: addresses are shown without their secrets; a name without a password is a token.
     #[test]
     fn addresses_are_read_and_shown_without_secrets() {
-        let read = |text| addresses(text).map(|(all, shown, token)| (all.len(), shown, token));
-        let token = Some("t0ken".to_owned());
+        let read = |text| addresses(text).map(|(all, shown, own)| (all.len(), shown, own));
+        let own = |text: &str| Some(text.to_owned());
         assert_eq!(
             read("nats://t0ken@10.0.0.1").unwrap(),
-            (1, "10.0.0.1:4222".to_owned(), token)
+            (1, "10.0.0.1:4222".to_owned(), own("t0ken"))
         );
         assert_eq!(
-            read("nats://me:secret@a:4223, tls://me:secret@b").unwrap(),
-            (2, "a:4223, b:4222".to_owned(), None)
+            read("nats://a:4223, tls://me:s%40cret%25@b").unwrap(),
+            (2, "a:4223, b:4222".to_owned(), own("me:s@cret%"))
         );
         for wrong in ["", "nats://", "https://a", "ws://a", "nats://a:port"] {
             let error = read(wrong).unwrap_err().to_string();

@@ -53,7 +53,9 @@ fn two(fleet: &Fleet) -> (HttpServer, HttpServer) {
 fn nats_is_killed_under_load() {
     const TURNS: usize = 5;
     let mut nats = NatsServer::start(&[]);
-    let fleet = Fleet::with(2, (1..=TURNS).flat_map(turn), &settings_of(&nats));
+    let more = Reply::text("and more").forever();
+    let replies = (1..=TURNS).flat_map(turn).chain([more]);
+    let fleet = Fleet::with(2, replies, &settings_of(&nats));
     let (first, second) = two(&fleet);
     let session = first.session();
     let watching = second.events(&format!("/api/events?session={session}&after=0"));
@@ -79,6 +81,27 @@ fn nats_is_killed_under_load() {
     assert_eq!((count(&record, "final"), count(&record, "failed")), (TURNS, 0));
     let seen: Vec<u64> = watching.states().iter().map(|(number, _)| *number).collect();
     assert_eq!(seen, (1..=record.len() as u64).collect::<Vec<_>>());
+    // Questions have answers again, and a later turn is seen live.
+    let context = format!("/api/sessions/{session}/context");
+    let answers = || second.request("GET", &context, "").status == 200;
+    assert!(
+        eventually(PATIENCE, answers),
+        "{}",
+        second.request("GET", &context, "").body
+    );
+    let is_live = || {
+        let before = watching.so_far().len();
+        let finals = count(&entries(&second, &session), "final");
+        second.say(&session, "once more");
+        let ended = || count(&entries(&second, &session), "final") > finals;
+        assert!(eventually(PATIENCE, ended));
+        let since = watching.so_far().split_off(before);
+        since.iter().any(|event| event.data["type"] == "delta")
+    };
+    assert!(
+        eventually(PATIENCE, is_live),
+        "no live events after the last start of NATS"
+    );
     fleet.sim.assert_valid();
 }
 
@@ -95,8 +118,8 @@ fn servers_start_before_nats() {
     let session = first.session();
     second.say(&session, "turn 1");
     wait_entry(&second, &session, "final");
-    let state = format!("/api/sessions/{session}/state");
-    let answer = second.request("GET", &state, "");
+    let checkpoints = format!("/api/sessions/{session}/checkpoints");
+    let answer = second.request("GET", &checkpoints, "");
     assert!(
         answer
             .body
@@ -107,11 +130,11 @@ fn servers_start_before_nats() {
     second.running.wait_for_stderr("warning: NATS at 127.0.0.1:");
     nats.resume();
     let heard = sniff(&nats);
-    let answers = || second.request("GET", &state, "").status == 200;
+    let answers = || second.request("GET", &checkpoints, "").status == 200;
     assert!(
         eventually(PATIENCE, answers),
         "{}",
-        second.request("GET", &state, "").body
+        second.request("GET", &checkpoints, "").body
     );
     let watching = second.events(&format!("/api/events?session={session}&after=0"));
     // Over NATS from here on.
@@ -140,10 +163,10 @@ fn a_dead_owner_is_named() {
     wait_ran(&fleet, "1");
     first.running.signal(Signal::KILL);
     first.running.output();
-    let state = format!("/api/sessions/{session}/state");
+    let checkpoints = format!("/api/sessions/{session}/checkpoints");
     let mut said = String::new();
     let is_named = eventually(PATIENCE, || {
-        said = second.request("GET", &state, "").body;
+        said = second.request("GET", &checkpoints, "").body;
         said.contains("which runs this session, cannot be reached: it is not connected to NATS")
     });
     assert!(is_named, "{said}");
@@ -194,6 +217,11 @@ fn wrong_addresses_and_credentials_are_explained() {
     assert_eq!(code, Some(3), "{text}");
     assert!(text.contains("write USER:PASSWORD or a token into it"), "{text}");
     home.config(&settings("wind:s3cret\n"));
+    let server = HttpServer::start(home.run(&["serve", "--cluster", "--listen", "127.0.0.1:0"]));
+    assert!(server.running.stdout().contains("reached by the others at nats:"));
+    drop(server);
+    // Those in the URL.
+    home.config(&carried_by(&nats.url("wind:s3cret@")));
     let server = HttpServer::start(home.run(&["serve", "--cluster", "--listen", "127.0.0.1:0"]));
     assert!(server.running.stdout().contains("reached by the others at nats:"));
 }

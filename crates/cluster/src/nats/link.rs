@@ -50,10 +50,13 @@ impl Link {
         to: String,
         text: Vec<u8>,
     ) -> Result<Incoming, String> {
+        // Earlier breaks are not those of this stream.
+        let mut breaks = self.breaks.clone();
+        breaks.mark_unchanged();
         let subscriber = self.client.subscribe(to.clone()).await;
         let incoming = Incoming {
             link: Arc::clone(self),
-            breaks: self.breaks.clone(),
+            breaks,
             subscriber: subscriber.map_err(|error| error.to_string())?,
             subject: to.clone(),
             next: 0,
