@@ -31,7 +31,7 @@ async function drawAgents() {
   agents.isReading = false;
   const rows = all.filter((row) => RUNNING.has(row.state));
   fill(agents, rows.length ? h('section', h('h2', 'Agents ', h('span.count', String(rows.length))), h('div.grid', rows.map((row) => h('a.tile', { href: `#/s/${encodeURIComponent(row.session)}`, 'data-state': row.waiting_on ? 'asks' : 'working' },
-    h('span.state', h('span.dot'), row.waiting_on ? `waits for ${clean(row.waiting_on)}` : row.state), h('strong', clean(`${row.number} ${row.name}`)), h('span.muted', { dir: 'auto' }, clean(row.task).slice(0, 120)), h('span.under', h('span', titleOf(store.sessions.get(row.parent))), row.spent?.cost_usd ? h('span', money(row.spent.cost_usd)) : null))))) : null);
+    h('span.state', h('span.dot'), row.waiting_on ? `waits for ${clean(row.waiting_on)}` : row.state), h('strong', clean(`${row.number} ${row.name}`)), h('span.muted', { dir: 'auto' }, clean(row.task).slice(0, 120)), h('span.under', h('span', titleOf(store.sessions.get(row.parent))), row.server ? h('span', clean(row.server)) : null, row.spent?.cost_usd ? h('span', money(row.spent.cost_usd)) : null))))) : null);
 }
 
 function tile(row) {

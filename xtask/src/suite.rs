@@ -4,6 +4,7 @@ mod browser;
 pub(crate) mod cluster;
 mod mcp_client;
 mod mcp_serve;
+mod nats;
 mod node;
 mod postgres;
 mod prerequisites;
@@ -90,6 +91,11 @@ const STEPS: &[Step] = &[
         name: "postgres",
         what: "the store, and the binary with it, on a real Postgres",
         run: postgres::test,
+    },
+    Step {
+        name: "nats",
+        what: "servers of a cluster with NATS between them, on a real Postgres",
+        run: nats::test,
     },
     Step {
         name: "cluster",
@@ -234,7 +240,15 @@ fn summary(times: &[(&str, &str, Duration)]) -> String {
 fn clippy(root: &Root) -> Result<()> {
     for targets in [
         &["--workspace", "--all-targets"][..],
-        &["--workspace", "--test", "browser", "--test", "postgres"],
+        &[
+            "--workspace",
+            "--test",
+            "browser",
+            "--test",
+            "postgres",
+            "--test",
+            "nats",
+        ],
     ] {
         cargo(root, &[&["clippy"], targets, &["--", "-D", "warnings"]].concat())?;
     }
@@ -304,6 +318,7 @@ mod tests {
             "test",
             "browser",
             "postgres",
+            "nats",
             "cluster",
             "portable",
             "sdk",

@@ -1,9 +1,29 @@
 //! Sessions of one server of a cluster.
 
+use crate::{CallId, ClientError, Event, SessionId, Timestamp, UserReply};
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::{ClientError, SessionId, Timestamp};
+/// A request to stop a turn, in an inbox.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CancelPost {
+    /// Number of the last entry when it was sent. A turn that ended later was the one meant.
+    pub after: u64,
+}
+
+/// A question of a sub-agent to those who follow the session at the top of its tree, on another server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChildQuestion {
+    /// The sub-agent.
+    pub child: SessionId,
+    /// Its call that waits.
+    pub call: CallId,
+    /// The same call within the whole tree.
+    pub shown: CallId,
+    /// The request or question, as the session at the top shows it.
+    pub event: Event,
+}
 
 /// The sessions that a process has open, as the cluster controls them.
 #[async_trait]
@@ -23,6 +43,26 @@ pub trait LocalSessions: Send + Sync {
     /// Stops working in a session at once, and writes nothing more: its turn and its commands end, and its streams end with
     /// this status. Waits until the session is closed.
     async fn let_go(&self, session: &SessionId, why: &str);
+
+    /// Tells an open session that a sub-agent of it has ended on some server: a running turn takes the result between two
+    /// iterations, and an idle session continues if the sub-agent was to wake it. Returns true if nothing else is
+    /// to be done; otherwise the caller tells it again later.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    async fn child_done(&self, session: &SessionId, child: &SessionId) -> Result<bool, ClientError>;
+
+    /// Shows a question of a sub-agent on another server in an open session, and waits for the reply. `None` if the question
+    /// was withdrawn first, which the future tells.
+    ///
+    /// # Errors
+    /// When the session is closed meanwhile.
+    async fn child_asks(
+        &self,
+        session: &SessionId,
+        question: ChildQuestion,
+        withdrawn: BoxFuture<'_, ()>,
+    ) -> Result<Option<UserReply>, ClientError>;
 }
 
 /// A folder of a session that was rebuilt on this machine.

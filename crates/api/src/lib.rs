@@ -44,7 +44,7 @@ use serde::{Deserialize, Serialize};
 
 pub use self::approval::{Approval, ApprovalChoice, ApprovalKey, Cleaning, HOLD_MS, Pressed};
 pub use self::channel::{Channel, ChannelError, Ended, Input, Interrupt, converse};
-pub use self::cluster::{FolderMade, LocalSessions, SessionFolders};
+pub use self::cluster::{CancelPost, ChildQuestion, FolderMade, LocalSessions, SessionFolders};
 pub use self::command::{
     CommandInfo, CommandLine, CommandReply, CommandSource, Commands, Follow, command_line, is_own_call,
     own_call, typed_command,

@@ -1,12 +1,16 @@
 //! DIST-1: `windlass serve --cluster` and `windlass cluster`.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{Backend, SessionId};
-use windlass_cluster::{ClusterConfig, ClusterPorts, DirectWire, Member, MoveOrder, MovePorts, Term, bind};
+use windlass_cluster::{
+    ClusterConfig, ClusterPorts, ClusterWire, DirectWire, Member, MoveOrder, MovePorts, NatsConfig,
+    NatsError, NatsWire, Term, bind,
+};
 use windlass_config::environment::{self, Given};
 use windlass_config::settings::{ClusterSettings, Settings};
 use windlass_config::{Problem, ProblemKind};
@@ -74,12 +78,11 @@ pub(crate) async fn join(
     if places.is_empty() {
         places.push(format!("host:{}", hostname()));
     }
-    let failed = |why: String| Problem::new(ProblemKind::Failed, why);
-    let wanted = options.cluster_address.as_ref().or(set.address.as_ref());
-    let wanted = wanted.map_or("127.0.0.1:0", String::as_str);
-    let (listener, address) = bind(wanted).await.map_err(failed)?;
     let secret = secret(set, store).await?;
-    let wire = DirectWire::new(&secret, listener).map_err(|error| failed(error.to_string()))?;
+    let (wire, address) = match &set.carrier {
+        Some(servers) => over_nats(servers, set, (&secret, id)).await?,
+        None => direct(options.cluster_address.as_ref().or(set.address.as_ref()), &secret).await?,
+    };
     let server = ServerInfo {
         id: id.to_owned(),
         address,
@@ -110,9 +113,9 @@ pub(crate) async fn join(
         cluster,
         local: Arc::clone(service) as _,
         sessions: Arc::clone(service) as _,
-        wire: Arc::new(wire),
+        wire,
         clock: Arc::new(SystemClock::default()),
-        warn: Arc::new(|text| tell!("warning: {}", plain(text))),
+        warn: warner(),
     };
     let member = Arc::new(Member::new(config, ports));
     member.join().await.map_err(problem)?;
@@ -121,6 +124,67 @@ pub(crate) async fn join(
     let backend = member.backend();
     let stop = CancellationToken::new();
     Ok((Some(Joined { member, stop }), backend))
+}
+
+/// Returns what shows a warning to whoever runs the server.
+fn warner() -> Arc<dyn Fn(&str) + Send + Sync> {
+    Arc::new(|text| tell!("warning: {}", plain(text)))
+}
+
+/// Binds the cluster port. Returns it with the address for the other servers.
+async fn direct(wanted: Option<&String>, secret: &str) -> Result<(Arc<dyn ClusterWire>, String), Problem> {
+    let failed = |why: String| Problem::new(ProblemKind::Failed, why);
+    let wanted = wanted.map_or("127.0.0.1:0", String::as_str);
+    let (listener, address) = bind(wanted).await.map_err(failed)?;
+    let wire = DirectWire::new(secret, listener).map_err(|error| failed(error.to_string()))?;
+    Ok((Arc::new(wire), address))
+}
+
+/// Connects to NATS. Returns the carrier with the address for the other servers.
+async fn over_nats(
+    servers: &str,
+    set: &ClusterSettings,
+    identity: (&str, &str),
+) -> Result<(Arc<dyn ClusterWire>, String), Problem> {
+    let config = NatsConfig {
+        servers: servers.to_owned(),
+        credentials: match &set.carrier_credentials_file {
+            None => None,
+            Some(file) => Some(credentials(file)?),
+        },
+    };
+    let wire = NatsWire::connect(&config, identity, warner())
+        .await
+        .map_err(|error| {
+            let kind = match error {
+                NatsError::Address { .. } | NatsError::Refused { .. } => ProblemKind::Config,
+                NatsError::Tls { .. } | NatsError::Random => ProblemKind::Failed,
+            };
+            Problem::new(kind, error.to_string())
+        })?;
+    let address = wire.address();
+    Ok((Arc::new(wire), address))
+}
+
+/// Reads the credentials for NATS.
+fn credentials(file: &Path) -> Result<String, Problem> {
+    let failed = |why: &str| {
+        let file = file.display();
+        Problem::new(
+            ProblemKind::Config,
+            format!("server.cluster_carrier_credentials_file: {file}: {why}"),
+        )
+    };
+    let text = std::fs::read_to_string(file).map_err(|error| failed(&error.to_string()))?;
+    match text.trim() {
+        "" => Err(failed(
+            "the file is empty; write USER:PASSWORD or a token into it",
+        )),
+        text if text.contains('\n') => Err(failed(
+            "it has more than one line; write USER:PASSWORD or a token into it. Files of NKEYs and JWTs cannot be used",
+        )),
+        text => Ok(text.to_owned()),
+    }
 }
 
 /// A server of a cluster.

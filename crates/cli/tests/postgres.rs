@@ -15,6 +15,10 @@ mod suite {
     mod turn;
     mod users;
 
+    #[path = "../postgres/carrier.rs"]
+    mod carrier;
+    #[path = "../postgres/children.rs"]
+    mod children;
     #[path = "../postgres/cluster.rs"]
     mod cluster;
     #[path = "../postgres/copies.rs"]

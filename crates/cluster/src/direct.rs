@@ -1,19 +1,20 @@
 //! The direct carrier: HTTP from server to server.
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bytes::BytesMut;
 use futures_util::StreamExt;
 use futures_util::stream;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
-use windlass_api::{ClientError, Envelope, EventStream, SessionId};
+use windlass_api::{ClientError, EventStream, SessionId};
 use windlass_core::log::Holder;
 
+use crate::lines::Lines;
 use crate::port;
 use crate::wire::{ClusterWire, OwnerQuery, WireError, WireHandler};
 
@@ -23,8 +24,6 @@ const ANSWER: Duration = Duration::from_secs(2);
 const CONNECT: Duration = Duration::from_secs(1);
 /// Time without a byte after which a stream counts as broken. Its server sends a blank line more often.
 const SILENCE: Duration = Duration::from_secs(10);
-/// Longest line of a stream.
-const LINE: usize = 64 << 20;
 
 /// Connects servers directly. They need to reach each other, and share a secret.
 pub struct DirectWire {
@@ -108,26 +107,19 @@ impl ClusterWire for DirectWire {
             });
         }
         let mut pieces = response.bytes_stream();
-        let mut rest = BytesMut::new();
-        let lines = stream::poll_fn(move |cx| {
+        let mut lines = Lines::default();
+        let events = stream::poll_fn(move |cx| {
             loop {
-                if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-                    let line = rest.split_to(end + 1);
-                    // A blank line keeps the connection alive.
-                    match serde_json::from_slice::<Envelope>(&line) {
-                        Ok(envelope) => return std::task::Poll::Ready(Some(envelope)),
-                        Err(_) if line.trim_ascii().is_empty() => continue,
-                        // A newer server may send what this one does not know.
-                        Err(_) => continue,
-                    }
+                if let Some(envelope) = lines.next_event() {
+                    return Poll::Ready(Some(envelope));
                 }
                 match futures_util::ready!(pieces.poll_next_unpin(cx)) {
-                    Some(Ok(piece)) if rest.len() + piece.len() <= LINE => rest.extend_from_slice(&piece),
-                    _ => return std::task::Poll::Ready(None),
+                    Some(Ok(piece)) if lines.add(&piece) => {}
+                    _ => return Poll::Ready(None),
                 }
             }
         });
-        Ok(EventStream::new(lines))
+        Ok(EventStream::new(events))
     }
 
     async fn ask(&self, owner: &Holder, ask: &OwnerQuery) -> Result<Result<Value, ClientError>, WireError> {

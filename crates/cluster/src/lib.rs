@@ -7,7 +7,8 @@
 //!   everything when its own deadline has passed.
 //! - [`ClusterBackend`] is the backend that front ends of this server use: it sends a request to the local service, to
 //!   the durable inbox, or to the owner of the session.
-//! - [`ClusterWire`] carries live events and questions between servers; [`DirectWire`] does so over HTTP.
+//! - [`ClusterWire`] carries live events and questions between servers; [`DirectWire`] does so over HTTP, [`NatsWire`]
+//!   over NATS.
 //! - [`move_session`] gives a session another place, where its folder is rebuilt.
 //! - [`Term`] is the arithmetic of leases, as plain values.
 //!
@@ -17,10 +18,13 @@ mod backend;
 mod boot_time;
 mod direct;
 mod guard;
+mod lines;
 mod member;
 mod mirror;
 mod moving;
+mod nats;
 mod port;
+mod seal;
 mod state;
 mod term;
 mod wire;
@@ -29,6 +33,7 @@ pub use self::backend::ClusterBackend;
 pub use self::direct::DirectWire;
 pub use self::member::Member;
 pub use self::moving::{MoveOrder, MovePorts, move_session};
+pub use self::nats::{NatsConfig, NatsError, NatsWire};
 pub use self::port::bind;
 pub use self::state::{ClusterConfig, ClusterPorts};
 pub use self::term::{Standing, Term};

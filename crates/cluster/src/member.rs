@@ -19,7 +19,7 @@ use windlass_api::{ClientError, EventStream, SessionId};
 use windlass_core::hook::Hook;
 use windlass_core::log::{LogError, Notice};
 
-pub(crate) use self::pump::{CancelPost, RefusedPost, ReplyPost};
+pub(crate) use self::pump::{RefusedPost, ReplyPost};
 use crate::backend::ClusterBackend;
 use crate::boot_time;
 use crate::guard::Guard;

@@ -18,6 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, SessionId};
 
+use crate::lines::line;
 use crate::wire::{OwnerQuery, WireHandler};
 
 /// Time between two blank lines of a stream.
@@ -56,6 +57,13 @@ pub(crate) enum Answer {
 }
 
 impl Answer {
+    pub(crate) fn of(result: Result<Value, ClientError>) -> Self {
+        match result {
+            Ok(value) => Self::Ok(value),
+            Err(error) => Self::Err(error),
+        }
+    }
+
     pub(crate) fn into_result(self) -> Result<Value, ClientError> {
         match self {
             Self::Ok(value) => Ok(value),
@@ -114,10 +122,7 @@ async fn ask(State(port): State<Port>, headers: HeaderMap, body: Bytes) -> Respo
         Ok(ask) => ask,
         Err(error) => return (StatusCode::BAD_REQUEST, error.to_string()).into_response(),
     };
-    let answer = match port.sessions.answer(ask).await {
-        Ok(value) => Answer::Ok(value),
-        Err(error) => Answer::Err(error),
-    };
+    let answer = Answer::of(port.sessions.answer(ask).await);
     serde_json::to_string(&answer).unwrap_or_default().into_response()
 }
 
@@ -145,11 +150,7 @@ async fn events(
         Ok(events) => events,
         Err(_) => return StatusCode::NOT_FOUND.into_response(),
     };
-    let lines = events.map(|envelope| {
-        let mut line = serde_json::to_vec(&envelope).unwrap_or_default();
-        line.push(b'\n');
-        Bytes::from(line)
-    });
+    let lines = events.map(|envelope| line(&envelope));
     let blank = stream::unfold(tokio::time::interval(ALIVE), async |mut interval| {
         interval.tick().await;
         Some((Bytes::from_static(b"\n"), interval))

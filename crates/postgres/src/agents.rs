@@ -207,8 +207,13 @@ async fn insert(client: &impl GenericClient, row: &AgentRow) -> Result<(), Fault
             &signed(row.created_at.0),
         ],
     )
-    .await
-    .map(drop)
+    .await?;
+    // It has the place of the session above, so that the same servers can take it over.
+    let sql =
+        "UPDATE session SET home = (SELECT above.home FROM session above WHERE above.id = $2) WHERE id = $1";
+    run(client, sql, &[&row.session.as_str(), &family.parent.as_str()])
+        .await
+        .map(drop)
 }
 
 pub(super) async fn budget_left(client: &impl GenericClient, id: &SessionId) -> Result<AgentBudget, Fault> {

@@ -151,6 +151,7 @@ fn is_special(event: &Event) -> bool {
             SessionEvent::Compaction { .. }
             | SessionEvent::Rewind { .. }
             | SessionEvent::Work(_)
+            | SessionEvent::Moved { .. }
             | SessionEvent::GoalCompleted { .. } => true,
             SessionEvent::Agent(event) => !matches!(event, AgentEvent::Subagent { .. }),
             _ => false,

@@ -14,7 +14,7 @@ use super::failure::Fault;
 use super::sql::{NOW, clean, number, row, rows, run, session, signed, small};
 use super::{Liveness, PostgresStore, folders};
 
-/// Sessions with unfinished work. Sub-agents belong to the session above them.
+/// Sessions with unfinished work.
 const WORK: &str = "SELECT id FROM session WHERE wants_turn OR queued \
     UNION SELECT session FROM inbox WHERE taken IS NULL UNION SELECT session FROM goal WHERE state = 'active'";
 
@@ -24,12 +24,18 @@ const KEPT: i64 = 3_600_000;
 /// Remembers when the servers in `gone` were there.
 const SEEN: &str = "INSERT INTO place (name, seen) SELECT name, max(until) FROM gone, unnest(places) AS name GROUP BY name \
     ON CONFLICT (name) DO UPDATE SET seen = greatest(place.seen, excluded.seen)";
+/// Returns the condition for a session that can move. A sub-agent with a copy of the files cannot: the copy is on the disk
+/// of its server, and the session above gives it its end.
+fn can_move(id: &str) -> String {
+    format!("NOT EXISTS (SELECT 1 FROM agent WHERE agent.session = {id} AND worktree IS NOT NULL)")
+}
 
 /// Condition for a session `s` whose owner is gone, at one of the places `$1`.
 fn claimable() -> String {
     format!(
-        "s.id IN ({WORK}) AND s.home = ANY($1::text[]) AND NOT EXISTS (SELECT 1 FROM agent WHERE agent.session = s.id) \
-         AND (s.owner IS NULL OR EXISTS (SELECT 1 FROM server v WHERE v.id = s.owner AND v.until < {NOW}))"
+        "s.id IN ({WORK}) AND s.home = ANY($1::text[]) AND {} \
+         AND (s.owner IS NULL OR EXISTS (SELECT 1 FROM server v WHERE v.id = s.owner AND v.until < {NOW}))",
+        can_move("s.id")
     )
 }
 
@@ -107,8 +113,9 @@ impl Servers for PostgresStore {
         self.read(async move |client| {
             let sql = format!(
                 "SELECT id FROM session WHERE id IN ({WORK}) AND home IS NOT NULL AND (owner = $1 OR $1 IS NULL AND NOT \
-                 (owner IS NOT NULL AND {})) AND NOT EXISTS (SELECT 1 FROM agent WHERE agent.session = session.id)",
-                is_within_term()
+                 (owner IS NOT NULL AND {})) AND {}",
+                is_within_term(),
+                can_move("session.id")
             );
             let found = rows(client, &sql, &[&owner]).await?;
             Ok(found.iter().map(|row| session(row, 0)).collect())

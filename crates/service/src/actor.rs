@@ -137,7 +137,8 @@ impl SessionActor {
             &mut pursuit,
             inner.clock.now(),
         );
-        let added = left.added;
+        let mut added = left.added;
+        agents::explain(&inner, &info.id, &mut added).await;
         let mut history = History::read(&entries);
         added.iter().for_each(|event| history.apply(event));
         let pins = Pins::read(&*inner.store, &info).await;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use windlass_api::{ClientError, LocalSessions, SessionId, WaitOn};
+use futures_util::future::BoxFuture;
+use windlass_api::{ChildQuestion, ClientError, LocalSessions, SessionId, UserReply, WaitOn};
 use windlass_core::hook::Hook;
 
 use crate::Service;
@@ -51,6 +52,19 @@ impl LocalSessions for Service {
             env.close().await;
         }
         self.inner.factory.release(session).await;
+    }
+
+    async fn child_done(&self, session: &SessionId, child: &SessionId) -> Result<bool, ClientError> {
+        self.hear_of_end(session, child).await
+    }
+
+    async fn child_asks(
+        &self,
+        session: &SessionId,
+        question: ChildQuestion,
+        withdrawn: BoxFuture<'_, ()>,
+    ) -> Result<Option<UserReply>, ClientError> {
+        self.show_question(session, question, withdrawn).await
     }
 }
 

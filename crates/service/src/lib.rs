@@ -206,7 +206,7 @@ impl Service {
         let before = self.lock().get(&session).map(|live| live.handle.clone());
         let handle = before.unwrap_or_default();
         agents::open(&self.inner, &opened.info, &handle.family).await;
-        let last = opened.info.last_seq;
+        let (last, is_taken_over) = (opened.info.last_seq, opened.dropped.is_some());
         let sink = Sink::new(
             Arc::clone(&self.inner.store),
             Arc::clone(&self.inner.clock),
@@ -226,8 +226,12 @@ impl Service {
             live.handle.clone(),
         )
         .await?;
+        let events = is_taken_over.then(|| live.sink.feed().reader());
         self.inner.tasks.spawn(actor.run(opening, inbox));
         self.lock().insert(session.clone(), live.clone());
+        if let Some(events) = events {
+            agents::taken_over(self, &live, events);
+        }
         self.inner.dormant.remove(&session);
         // The service may have been closed before this session was registered.
         if self.inner.closing.is_cancelled() {

@@ -22,7 +22,7 @@ impl Replies {
     }
 
     /// Waits for the reply; `None` if the front end is gone.
-    async fn wait(&self, call: &CallId) -> Option<UserReply> {
+    pub(crate) async fn wait(&self, call: &CallId) -> Option<UserReply> {
         let (sender, receiver) = oneshot::channel();
         self.lock().insert(call.clone(), sender);
         // A canceled turn drops the receiver, and a late reply finds no call.

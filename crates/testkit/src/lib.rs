@@ -15,6 +15,7 @@
 //! - [`OtelCollector`]: a collector of traces and metrics, with what it got.
 //! - [`HttpServer`]: a running `windlass serve` with a browser that is signed in, [`SseEvents`]: a stream of it.
 //! - [`PostgresServer`]: a Postgres server on a private socket, with a database per test.
+//! - [`NatsServer`]: a NATS server on a port of its own, which can be killed and started again.
 //! - [`FakeEnv`]: the environment of a session, for tests of the service without settings and models.
 //! - [`eventually`] and [`processes_with`]: wait for a condition, search the process table.
 //!
@@ -40,6 +41,7 @@ mod fake_checkpoints;
 mod fake_env;
 mod http;
 mod mcp;
+mod nats;
 mod output;
 mod postgres;
 mod process;
@@ -58,6 +60,7 @@ pub use self::fake_checkpoints::{FakeCheckpoints, Takeover};
 pub use self::fake_env::{EnvKit, FakeEnv, FakeFactory};
 pub use self::http::{HttpAnswer, HttpServer, SseEvent, SseEvents, http, https};
 pub use self::mcp::McpClient;
+pub use self::nats::NatsServer;
 pub use self::output::Output;
 pub use self::postgres::{Flush, PostgresServer};
 pub use self::process::processes_with;

@@ -6,43 +6,56 @@ use serde_json::{Value, json};
 use windlass_sim::{Fault, Protocol, Reply, Script};
 use windlass_testkit::{HttpServer, PATIENCE, Signal, SimServer, Workspace, eventually};
 
+use super::carrier;
 use super::store::server;
 
 /// Lease of a server, and the time after it in which others take over.
 const TAKEOVER: Duration = Duration::from_secs(8);
 
 /// Servers over one database and one project folder, each with a home of its own.
-struct Fleet {
-    sim: SimServer,
+pub(super) struct Fleet {
+    pub(super) sim: SimServer,
     homes: Vec<Workspace>,
+    database: String,
 }
 
 impl Fleet {
     fn new(count: usize, replies: impl IntoIterator<Item = Reply>) -> Self {
+        Self::with(count, replies, &carrier::settings())
+    }
+
+    /// Creates a fleet with further settings.
+    pub(super) fn with(count: usize, replies: impl IntoIterator<Item = Reply>, settings: &str) -> Self {
         let script = replies.into_iter().fold(Script::new(), Script::reply);
         let sim = SimServer::script(script);
-        let url = server().url(&server().empty());
+        let database = server().empty();
+        let url = server().url(&database);
         let home = || {
             let home = Workspace::new(env!("CARGO_BIN_EXE_windlass")).with_store(url.clone());
-            home.use_sim(&sim, Protocol::Anthropic);
+            home.use_sim_with(&sim, Protocol::Anthropic, settings);
             home
         };
         let homes = (0..count).map(|_| home()).collect();
-        Self { sim, homes }
+        Self { sim, homes, database }
+    }
+
+    /// Runs SQL in the database.
+    pub(super) fn sql(&self, sql: &str) -> String {
+        server().sql(&self.database, sql)
     }
 
     /// Returns the folder in which all sessions work.
-    fn project(&self) -> &Workspace {
+    pub(super) fn project(&self) -> &Workspace {
         &self.homes[0]
     }
 
-    fn start(&self, number: usize, more: &[&str]) -> HttpServer {
+    pub(super) fn start(&self, number: usize, more: &[&str]) -> HttpServer {
         let folder = self.project().path();
         let run = self.homes[number].run(&["serve", "--cluster", "--listen", "127.0.0.1:0", "-C"]);
         HttpServer::start(run.arg(folder).args(more).limit(PATIENCE * 4))
     }
 
-    fn ran(&self) -> Vec<String> {
+    pub(super) fn ran(&self) -> Vec<String> {
         match self.project().has("ran.txt") {
             true => self
                 .project()
@@ -54,7 +67,7 @@ impl Fleet {
         }
     }
 
-    fn status(&self) -> Value {
+    pub(super) fn status(&self) -> Value {
         self.homes[0]
             .run(&["cluster", "status", "--json"])
             .output()
@@ -62,17 +75,17 @@ impl Fleet {
     }
 }
 
-fn bash(command: &str) -> Reply {
+pub(super) fn bash(command: &str) -> Reply {
     Reply::call("bash", json!({ "command": command }))
 }
 
-fn entries(server: &HttpServer, session: &str) -> Vec<Value> {
+pub(super) fn entries(server: &HttpServer, session: &str) -> Vec<Value> {
     let page = server.get(&format!("/api/sessions/{session}/entries?limit=1000"));
     page["entries"].as_array().unwrap().clone()
 }
 
 /// Waits for an entry, and returns it with the time that passed.
-fn wait_entry(server: &HttpServer, session: &str, kind: &str) -> (Value, Duration) {
+pub(super) fn wait_entry(server: &HttpServer, session: &str, kind: &str) -> (Value, Duration) {
     let begun = Instant::now();
     let mut found = None;
     let came = eventually(PATIENCE, || {
@@ -86,7 +99,7 @@ fn wait_entry(server: &HttpServer, session: &str, kind: &str) -> (Value, Duratio
 }
 
 /// Checks what holds for every record: no gap, one terminal event for each turn, one result for each call.
-fn check_record(entries: &[Value]) {
+pub(super) fn check_record(entries: &[Value]) {
     let numbers: Vec<u64> = entries
         .iter()
         .map(|entry| entry["seq"].as_u64().unwrap())
@@ -107,12 +120,12 @@ fn check_record(entries: &[Value]) {
     assert_eq!(results.len(), count, "one result for each call");
 }
 
-fn count(entries: &[Value], kind: &str) -> usize {
+pub(super) fn count(entries: &[Value], kind: &str) -> usize {
     entries.iter().filter(|entry| entry["type"] == kind).count()
 }
 
 /// Waits for a line of `ran.txt`.
-fn wait_ran(fleet: &Fleet, line: &str) {
+pub(super) fn wait_ran(fleet: &Fleet, line: &str) {
     let came = eventually(PATIENCE, || fleet.ran().iter().any(|ran| ran == line));
     assert!(came, "{line} does not run: {:?}", fleet.ran());
 }

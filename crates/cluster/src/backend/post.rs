@@ -7,12 +7,13 @@ use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use windlass_api::{
-    CallId, ClientError, EventStream, Message, MessageId, Part, SessionId, Submission, Timestamp, UserReply,
+    CallId, CancelPost, ClientError, EventStream, Message, MessageId, Part, SessionId, Submission, Timestamp,
+    UserReply,
 };
 use windlass_core::log::{LogError, Post, PostKind};
 
 use super::ClusterBackend;
-use crate::member::{CancelPost, RefusedPost, ReplyPost};
+use crate::member::{RefusedPost, ReplyPost};
 use crate::mirror;
 use crate::state::{Shared, count, lock};
 

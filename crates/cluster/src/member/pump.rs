@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use windlass_api::{CallId, ClientError, MessageId, SessionId, Submission, UserReply};
+use windlass_api::{
+    CallId, CancelPost, ChildQuestion, ClientError, MessageId, SessionId, Submission, UserReply,
+};
 use windlass_core::log::{Post, PostKind};
 
 use crate::state::{Shared, count, lock};
@@ -14,15 +16,10 @@ use crate::state::{Shared, count, lock};
 const AGAIN: Duration = Duration::from_millis(20);
 /// Attempts while a turn is unfinished.
 const ATTEMPTS: u32 = 1_500;
+/// Pause between looks whether a question of a sub-agent was withdrawn.
+const WITHDRAWN: Duration = Duration::from_secs(1);
 /// Entries looked at for the end of a turn.
 const PAGE: usize = 1_000;
-
-/// A request to stop a turn.
-#[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct CancelPost {
-    /// Number of the last entry when it was sent. A turn that ended later was the one meant.
-    pub(crate) after: u64,
-}
 
 /// An answer to a question.
 #[derive(Debug, Serialize, Deserialize)]
@@ -56,7 +53,10 @@ pub(super) async fn run(shared: Arc<Shared>) {
             if !lock(&shared.in_hand).insert(post.id.clone()) {
                 continue;
             }
-            if matches!(post.kind, PostKind::Cancel | PostKind::Reply) {
+            if matches!(
+                post.kind,
+                PostKind::Cancel | PostKind::Reply | PostKind::ChildAsks
+            ) {
                 tokio::spawn(carry_out_all(Arc::clone(&shared), vec![post]));
                 continue;
             }
@@ -110,7 +110,43 @@ async fn carry_out(shared: &Shared, post: &Post) -> Option<String> {
             Some(json!(taken.as_deref()).to_string())
         }
         PostKind::GoOn => Some(shared.ports.local.go_on(&post.session).await.to_string()),
+        PostKind::ChildDone => {
+            let child = SessionId::from(post.payload.clone());
+            let done = shared.ports.sessions.child_done(&post.session, &child).await;
+            matches!(done, Ok(true)).then(String::new)
+        }
+        PostKind::ChildAsks => match serde_json::from_str(&post.payload) {
+            Ok(question) => asked(shared, post, question).await,
+            Err(error) => damaged(error),
+        },
     }
+}
+
+/// Shows a question of a sub-agent, and sends the reply to it. Whoever asked may withdraw it meanwhile.
+async fn asked(shared: &Shared, post: &Post, question: ChildQuestion) -> Option<String> {
+    let (child, call) = (question.child.clone(), question.call.clone());
+    let withdrawn = async {
+        while !matches!(shared.ports.cluster.answered(&post.id).await, Ok(Some(_))) {
+            shared.ports.clock.sleep(WITHDRAWN).await;
+        }
+    };
+    let shown = shared
+        .ports
+        .sessions
+        .child_asks(&post.session, question, Box::pin(withdrawn));
+    // If the session is closed here, its next owner asks again.
+    if let Some(reply) = shown.await.ok()? {
+        let reply = Post {
+            id: format!("reply {}", post.id),
+            session: child,
+            kind: PostKind::Reply,
+            payload: json!(ReplyPost { call, reply }).to_string(),
+            from: shared.id().to_owned(),
+            made: post.made,
+        };
+        shared.ports.cluster.post(&reply).await.ok()?;
+    }
+    Some(String::new())
 }
 
 async fn submit(shared: &Shared, post: &Post, submission: Submission) -> Option<String> {

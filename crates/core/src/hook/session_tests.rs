@@ -254,6 +254,7 @@ fn child() -> AgentRow {
         spent: crate::log::AgentBudget::default(),
         created_at: Timestamp(1),
         ended_at: None,
+        server: None,
         seen_at: Timestamp(1),
     }
 }

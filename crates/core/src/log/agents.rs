@@ -206,6 +206,9 @@ pub struct AgentRow {
     pub ended_at: Option<Timestamp>,
     /// Time of its last event.
     pub seen_at: Timestamp,
+    /// Server of a cluster that has it open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
 }
 
 impl AgentRow {
@@ -273,14 +276,11 @@ pub struct AgentsLeft {
 
 impl fmt::Display for AgentsLeft {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            running,
-            agents,
-            budget,
-        } = self;
+        let (running, agents) = (self.running, self.agents);
         write!(
             f,
-            "left: {running} more at the same time, {agents} more in all, {budget}"
+            "left: {running} more at the same time, {agents} more in all, {}",
+            self.budget
         )
     }
 }

@@ -151,31 +151,34 @@ pub enum PostKind {
     TakeBack,
     /// A request to continue with the queue.
     GoOn,
+    /// SUB-4: a sub-agent in the background has ended. The store puts it into the inbox of the session above with the
+    /// end, and takes it out with the delivery.
+    ChildDone,
+    /// SUB-3: a sub-agent waits for an answer of those who follow the session at the top of its tree.
+    ChildAsks,
 }
 
 impl PostKind {
+    const NAMES: [(Self, &'static str); 7] = [
+        (Self::Submit, "submit"),
+        (Self::Cancel, "cancel"),
+        (Self::Reply, "reply"),
+        (Self::TakeBack, "take_back"),
+        (Self::GoOn, "go_on"),
+        (Self::ChildDone, "child_done"),
+        (Self::ChildAsks, "child_asks"),
+    ];
+
     /// Returns the name in the store.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Submit => "submit",
-            Self::Cancel => "cancel",
-            Self::Reply => "reply",
-            Self::TakeBack => "take_back",
-            Self::GoOn => "go_on",
-        }
+        let found = Self::NAMES.iter().find(|(kind, _)| *kind == self);
+        found.map_or("", |(_, name)| name)
     }
 
     /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<Self> {
-        [
-            Self::Submit,
-            Self::Cancel,
-            Self::Reply,
-            Self::TakeBack,
-            Self::GoOn,
-        ]
-        .into_iter()
-        .find(|kind| kind.name() == name)
+        let named = |(kind, known)| (known == name).then_some(kind);
+        Self::NAMES.into_iter().find_map(named)
     }
 }
 

@@ -119,6 +119,7 @@ impl NewAgent {
             created_at: self.time,
             ended_at: None,
             seen_at: self.time,
+            server: None,
         }
     }
 }

@@ -12,12 +12,13 @@ use windlass_core::log::{
 use super::ACTIVE;
 use crate::failure::{Fault, damaged};
 use crate::sql::{
-    Values, clean, cleaned, limited, maybe, number, row, rows, run, session, signed, small, time,
+    NOW, Values, clean, cleaned, limited, maybe, number, row, rows, run, session, signed, small, time,
 };
 
 const COLUMNS: &str = "session, root, parent, call, number, depth, name, type, task, background, wake, place, worktree, \
     state, reason, waiting_on, result, delivered, budget_tokens, budget_cost, budget_turns, budget_seconds, tokens, \
-    cost_usd, turns, run_ms, created_at, ended_at, seen_at, claims";
+    cost_usd, turns, run_ms, created_at, ended_at, seen_at, claims, (SELECT server.id FROM session JOIN server \
+    ON server.id = session.owner WHERE session.id = agent.session) AS server";
 
 /// Updates the row of a session, or of its children, to match an entry.
 pub(crate) async fn reflect(
@@ -42,6 +43,14 @@ pub(crate) async fn reflect(
             let sql = "UPDATE agent SET state = CASE WHEN state = 'waiting' THEN 'running' ELSE state END, \
                        waiting_on = NULL, seen_at = $2 WHERE session = $1";
             update(sql, &[&id, &time]).await
+        }
+        // Nobody waits any more in the call that started it.
+        Event::Session(SessionEvent::Moved { .. }) => {
+            let sql = format!(
+                "UPDATE agent SET background = true, wake = true WHERE (session = $1 OR parent = $1) AND NOT background \
+                 AND state IN {ACTIVE}"
+            );
+            update(&sql, &[&id]).await
         }
         Event::Session(SessionEvent::Agent(event)) => of_agents(client, id, time, event).await,
         _ => Ok(()),
@@ -90,14 +99,33 @@ async fn of_agents(
                 &clean(result),
                 &listed(claims),
             ];
-            run(client, &sql, &values).await.map(drop)
+            run(client, &sql, &values).await?;
+            tell_above(client, id, time).await
         }
         AgentEvent::AgentDelivered { agents } => {
             let agents: Vec<&str> = agents.iter().map(SessionId::as_str).collect();
-            let sql = "UPDATE agent SET delivered = true WHERE session = ANY($1) AND parent = $2";
-            run(client, sql, &[&agents, &id]).await.map(drop)
+            let sql = format!(
+                "WITH told AS (UPDATE inbox SET taken = {NOW} WHERE session = $2 AND kind = 'child_done' \
+                   AND payload = ANY($1) AND taken IS NULL) \
+                 UPDATE agent SET delivered = true WHERE session = ANY($1) AND parent = $2"
+            );
+            run(client, &sql, &[&agents, &id]).await.map(drop)
         }
     }
+}
+
+/// Puts the end of a sub-agent in the background into the inbox of the session above, if it ran on a server of a cluster.
+async fn tell_above(client: &impl GenericClient, id: &str, time: i64) -> Result<(), Fault> {
+    let sql = format!(
+        "WITH put AS (INSERT INTO inbox (id, session, kind, payload, sender, made) \
+           SELECT 'done ' || $2::text || ' ' || $1::text, agent.parent, 'child_done', $1, server.id, {NOW} FROM agent \
+           JOIN session ON session.id = agent.session JOIN server ON server.id = session.owner \
+           WHERE agent.session = $1 AND agent.background ON CONFLICT (id) DO NOTHING RETURNING session) \
+         SELECT CASE WHEN server.until > {NOW} THEN pg_notify('wl_' || md5(server.id), 'inbox ' || above.id) \
+           ELSE pg_notify('wl_all', 'work') END::text \
+         FROM put JOIN session above ON above.id = put.session LEFT JOIN server ON server.id = above.owner"
+    );
+    rows(client, &sql, &[&id, &time.to_string()]).await.map(drop)
 }
 
 /// Returns claims as they are stored; `None` if there are none.
@@ -222,5 +250,6 @@ fn read(row: &Row) -> Result<AgentRow, LogError> {
         created_at: time(row, 26),
         ended_at: maybe(row, 27).map(Timestamp),
         seen_at: time(row, 28),
+        server: row.get(30),
     })
 }

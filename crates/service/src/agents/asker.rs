@@ -3,10 +3,11 @@
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use windlass_api::{Answer, CallId, Event, SessionId, Waiting};
+use windlass_api::{Answer, CallId, ChildQuestion, Event, SessionId, Waiting};
 use windlass_core::log::{AgentRow, Durability};
 use windlass_core::permission::{Asker, Proposal, Question};
 
+use super::elsewhere::{AskedThere, cluster};
 use crate::{Inner, LiveSession, Service};
 
 /// Asks the person who follows the session at the top of the tree, or the one who follows the sub-agent itself: the
@@ -14,6 +15,7 @@ use crate::{Inner, LiveSession, Service};
 pub(crate) struct ChildAsker {
     inner: Weak<Inner>,
     root: SessionId,
+    child: SessionId,
     /// Number and name of the sub-agent.
     title: String,
     number: u32,
@@ -25,16 +27,50 @@ impl ChildAsker {
         Self {
             inner: Arc::downgrade(inner),
             root: row.family.root.clone(),
+            child: row.session.clone(),
             title: row.title(),
             number: row.family.number,
             own,
         }
     }
 
-    /// Returns the session at the top of the tree.
+    /// Returns the session at the top of the tree. A server of a cluster opens none that may be another one's.
     async fn top(&self) -> Option<LiveSession> {
         let inner = self.inner.upgrade()?;
-        Service::of(&inner).open(&self.root).await.ok()
+        let service = Service::of(&inner);
+        match cluster(&inner) {
+            Some(_) => service.known(&self.root),
+            None => service.open(&self.root).await.ok(),
+        }
+    }
+
+    /// Asks in the session at the top of the tree where it is: on another server. The reply comes to the sub-agent itself.
+    async fn ask_there(&self, call: &CallId, event: Event) {
+        let asked = match self.inner.upgrade() {
+            None => None,
+            Some(inner) => {
+                let question = ChildQuestion {
+                    child: self.child.clone(),
+                    call: call.clone(),
+                    shown: self.call(call),
+                    event,
+                };
+                AskedThere::ask(&inner, &self.root, &question).await
+            }
+        };
+        std::future::pending::<()>().await;
+        drop(asked);
+    }
+
+    /// Returns the request as the session at the top shows it.
+    fn request(&self, proposal: &Proposal) -> (Proposal, Event) {
+        let mut proposal = proposal.clone();
+        proposal.call_id = self.call(&proposal.call_id);
+        let mut request = Event::permission_request(&proposal, None);
+        if let Event::Waiting(Waiting::PermissionRequest { agent, .. }) = &mut request {
+            *agent = Some(self.title.clone());
+        }
+        (proposal, request)
     }
 
     /// Returns the id of a call within the whole tree.
@@ -43,15 +79,11 @@ impl ChildAsker {
     }
 
     async fn ask_top(&self, proposal: &Proposal) -> Answer {
+        let (own, (proposal, request)) = (&proposal.call_id, self.request(proposal));
         let Some(top) = self.top().await else {
+            self.ask_there(own, request).await;
             return std::future::pending().await;
         };
-        let mut proposal = proposal.clone();
-        proposal.call_id = self.call(&proposal.call_id);
-        let mut request = Event::permission_request(&proposal, None);
-        if let Event::Waiting(Waiting::PermissionRequest { agent, .. }) = &mut request {
-            *agent = Some(self.title.clone());
-        }
         let _ = top.sink.store(vec![request], Durability::Process).await;
         let answered = Answered {
             top: top.clone(),
@@ -64,15 +96,16 @@ impl ChildAsker {
     }
 
     async fn answer_top(&self, call: &CallId, question: &Question) -> Option<String> {
-        let Some(top) = self.top().await else {
-            return std::future::pending().await;
-        };
-        let call = self.call(call);
+        let (own, call) = (call, self.call(call));
         let asked = Event::Waiting(Waiting::Question {
             call_id: call.clone(),
             text: format!("Agent {} asks: {}", self.title, question.text),
             options: question.options.clone(),
         });
+        let Some(top) = self.top().await else {
+            self.ask_there(own, asked).await;
+            return std::future::pending().await;
+        };
         let _ = top.sink.store(vec![asked], Durability::Process).await;
         top.handle.replies.answer(&call, question).await
     }

@@ -86,12 +86,16 @@ pub fn agent_line(row: &AgentRow, now: Timestamp) -> String {
     } else {
         ""
     };
+    let server = row.server.as_ref().map(|server| format!(" · on {server}"));
+    let server = server
+        .filter(|_| row.status.state.is_active())
+        .unwrap_or_default();
     let waits = match (row.status.state.is_active(), row.status.delivered) {
         (false, false) => " · not delivered yet",
         _ => "",
     };
     format!(
-        "{indent}{}{kind}: {} · {time}{}{copy}{waits} · {}",
+        "{indent}{}{kind}: {} · {time}{}{copy}{server}{waits} · {}",
         row.title(),
         standing(row),
         burn(row, until.saturating_sub(from)),

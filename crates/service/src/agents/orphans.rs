@@ -4,17 +4,18 @@ use windlass_api::SessionId;
 use windlass_core::event::AgentEvent;
 use windlass_core::log::{AgentQuery, AgentRow, AgentState, Batch, Durability, History, LogError, recover};
 
+use super::elsewhere::goes_on;
 use super::family::last_text;
 use crate::Inner;
 
 /// Gives every sub-agent below a session that runs nowhere its end: its record is completed as after a crash, and its
-/// state is `orphaned`. Returns true if the session started sub-agents whose result is not delivered.
+/// state is `orphaned`. One that a server of a cluster takes over goes on instead. Returns true if the session started sub-agents whose result is not delivered.
 pub(crate) async fn adopt(inner: &Inner, session: &SessionId) -> bool {
     let active = AgentQuery::Active(session.clone());
     for row in inner.store.agents(&active).await.unwrap_or_default() {
         // Refused while the sub-agent runs, here or in another process.
         let runs = inner.store.holder(&row.session).await;
-        if matches!(runs, Ok(None)) {
+        if matches!(runs, Ok(None)) && !goes_on(inner, &row).await {
             let _ = end(inner, &row, AgentState::Orphaned, None).await;
         }
     }

@@ -14,7 +14,7 @@ use windlass_core::log::{
 use super::copies::{drop_unchanged, prepare};
 use super::family::RunningChild;
 use super::watch::{Watched, watch};
-use super::{AgentCatalog, AgentType, orphans};
+use super::{AgentCatalog, AgentType, elsewhere, orphans};
 use crate::actor::SessionRequest;
 use crate::format::cut;
 use crate::queue::Input;
@@ -158,7 +158,7 @@ async fn fail(service: &Service, row: AgentRow, (state, why): (AgentState, Strin
 }
 
 /// Returns the time a run may take.
-fn deadline(catalog: &AgentCatalog, row: &AgentRow, asked: Option<u64>) -> Duration {
+pub(super) fn deadline(catalog: &AgentCatalog, row: &AgentRow, asked: Option<u64>) -> Duration {
     let share = row.budget.seconds.map(Duration::from_secs);
     let limit = match asked {
         Some(seconds) => Duration::from_secs(seconds),
@@ -227,7 +227,7 @@ fn described<'a>(
     Ok((new, kind))
 }
 
-fn running(row: &AgentRow) -> RunningChild {
+pub(super) fn running(row: &AgentRow) -> RunningChild {
     RunningChild {
         session: row.session.clone(),
         title: format!("agent {}: {}", row.title(), cut(&row.job.task, TASK)),
@@ -244,10 +244,10 @@ pub(super) fn warn(service: &Service, session: &SessionId, warnings: Vec<String>
     }
 }
 
-/// Sends a text to a running sub-agent. Returns false if no turn of it runs here; nothing was sent then.
+/// Sends a text to a running sub-agent. Returns false if no turn of it runs; nothing was sent then.
 pub(crate) async fn steer(service: &Service, row: &AgentRow, text: &str) -> Result<bool, String> {
     let Some(live) = service.known(&row.session) else {
-        return Ok(false);
+        return Ok(elsewhere::steer(&service.inner, row, text).await);
     };
     let stops = live.handle.stops.count();
     let input = Input::for_running_turn(&row.session, text, stops, service.inner.clock.now());

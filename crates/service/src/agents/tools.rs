@@ -13,10 +13,10 @@ use windlass_core::tool::{
     AnyTool, Category, Prepared, Tool, ToolContext, ToolError, ToolOutput, ToolSpec, ToolTraits, erase,
 };
 
-use super::AgentCatalog;
 use super::format::{agent_lines, report};
 use super::start::{AgentRequest, NotStarted, resume, start, steer};
 use super::watch::watch;
+use super::{AgentCatalog, elsewhere};
 use crate::format::cut;
 use crate::{Inner, Service};
 
@@ -420,7 +420,7 @@ impl Tool for AgentStop {
     async fn run(&self, input: StopInput, _: ToolContext) -> Result<ToolOutput, ToolError> {
         let service = self.0.service()?;
         let row = self.0.find(&service, &input.agent).await?;
-        let text = match stop(&service, &row) {
+        let text = match stop(&service, &row).await {
             true => format!("Agent {} is being stopped.", row.title()),
             false => format!("Agent {} does not run: {}.", row.title(), row.status.state),
         };
@@ -428,10 +428,13 @@ impl Tool for AgentStop {
     }
 }
 
-/// Stops a sub-agent and everything below it. Returns true if it ran here.
-pub(crate) fn stop(service: &Service, row: &AgentRow) -> bool {
-    let live = service.lock().get(&row.session).cloned();
-    live.is_some_and(|live| live.handle.stop())
+/// Stops a sub-agent and everything below it. Returns true if it ran, here or on another server of the cluster.
+pub(crate) async fn stop(service: &Service, row: &AgentRow) -> bool {
+    let live = service.known(&row.session);
+    match live {
+        Some(live) => live.handle.stop(),
+        None => elsewhere::stop(&service.inner, row).await,
+    }
 }
 
 /// Lists your agents.

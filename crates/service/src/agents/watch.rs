@@ -12,6 +12,7 @@ use windlass_core::hook::ChildAction;
 use windlass_core::log::{AgentRow, AgentState};
 
 use super::copies::{Collisions, drop_unchanged};
+use super::elsewhere;
 use super::start::{restart, warn};
 use crate::actor::SessionRequest;
 use crate::{LiveSession, Service, why};
@@ -180,6 +181,10 @@ fn pass_on(service: &Service, row: &AgentRow, event: Event) {
 /// Lets an idle session above continue with the result.
 async fn wake(service: &Service, row: &AgentRow) {
     if service.inner.closing.is_cancelled() {
+        return;
+    }
+    // On another server of a cluster, the inbox of the session above has the end.
+    if elsewhere::cluster(&service.inner).is_some() && service.known(&row.family.parent).is_none() {
         return;
     }
     // If another process has the session by now, it gets the result with its next turn there.

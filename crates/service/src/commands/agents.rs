@@ -114,7 +114,7 @@ async fn send(cx: &CommandContext<'_>, name: &str, text: &str) -> Outcome {
 
 async fn stopped(cx: &CommandContext<'_>, name: &str) -> Outcome {
     let row = named(cx, name).await?;
-    match stop(&cx.service(), &row) {
+    match stop(&cx.service(), &row).await {
         true => Ok(Said::text(format!("Agent {} is being stopped.", row.title()))),
         false => Err(Stop::Failed(format!(
             "agent {} does not run here: it is {}",

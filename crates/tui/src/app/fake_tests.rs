@@ -97,6 +97,7 @@ fn agent(number: u32, state: AgentState, task: &str) -> AgentRow {
         },
         created_at: Timestamp(0),
         ended_at: (!state.is_active()).then_some(Timestamp(60_000)),
+        server: None,
         seen_at: Timestamp(0),
     }
 }

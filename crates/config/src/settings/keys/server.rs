@@ -58,6 +58,28 @@ pub(super) static SECTION: Section = Section {
             project_ok: false,
         },
         Key {
+            name: "server.cluster_carrier",
+            kind: Kind::Text {
+                rule: TextRule::Name,
+                set: |s, _, v| s.agent.session.server.cluster.carrier = Some(v),
+            },
+            help: "With `--cluster`: NATS servers that carry live events and questions between servers, separated by commas.",
+            effect: "If unset, servers reach each other directly. `nats://HOST:4222`, or `tls://` for TLS; USER:PASSWORD@ or TOKEN@ before the host.",
+            example: "\"tls://nats.example.org:4222\"",
+            project_ok: false,
+        },
+        Key {
+            name: "server.cluster_carrier_credentials_file",
+            kind: Kind::Text {
+                rule: TextRule::Name,
+                set: |s, _, v| s.agent.session.server.cluster.carrier_credentials_file = Some(v.into()),
+            },
+            help: "File with USER:PASSWORD or a token for the NATS servers.",
+            effect: "Used instead of what `server.cluster_carrier` contains.",
+            example: "\"/etc/windlass/nats.credentials\"",
+            project_ok: false,
+        },
+        Key {
             name: "server.places",
             kind: Kind::List {
                 default: &[],

@@ -42,6 +42,10 @@ pub struct ClusterSettings {
     pub places: Vec<String>,
     /// File with the secret that the servers share.
     pub secret_file: Option<PathBuf>,
+    /// NATS servers that carry what goes from server to server; `None` if they reach each other.
+    pub carrier: Option<String>,
+    /// File with the credentials for them.
+    pub carrier_credentials_file: Option<PathBuf>,
 }
 
 /// DIST-7: limits of users per day.

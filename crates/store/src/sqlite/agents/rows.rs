@@ -278,6 +278,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Result<AgentRow, LogError>> {
         created_at: Timestamp(number(26)?),
         ended_at: limit(27)?.map(Timestamp),
         seen_at: Timestamp(number(28)?),
+        server: None,
     }))
 }
 
