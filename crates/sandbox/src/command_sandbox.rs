@@ -183,6 +183,12 @@ impl CommandSandbox {
         Self::default()
     }
 
+    /// Returns true if commands have a network of their own, in which only they themselves listen.
+    pub fn has_own_network(&self) -> bool {
+        let policy = self.policy.as_ref();
+        policy.is_some_and(|policy| policy.network != Network::On)
+    }
+
     /// Adds the access that a command gets beyond the default to a judgement, and the reasons why it needs
     /// approval.
     pub fn judge(&self, access: &Access, judgement: &mut Judgement) {

@@ -2,8 +2,9 @@
 
 use windlass_core::tool::Category;
 
+use super::builtins::is_stream;
 use super::options::{self, Grammar};
-use super::reader::Reader;
+use super::reader::{Input, Reader};
 use super::sed;
 use super::word::Word;
 
@@ -21,6 +22,15 @@ pub(super) fn judge(reader: &mut Reader<'_>, arguments: &[Word]) {
                 .then(|| (String::new(), Vec::new())),
         });
     let Some((program, files)) = program else {
+        if arguments.iter().any(|word| {
+            is_stream(
+                word.prefix()
+                    .trim_start_matches("-f")
+                    .trim_start_matches("--file="),
+            )
+        }) {
+            reader.takes_code_from(Input::Program);
+        }
         for word in arguments {
             if word.value().is_none() && !word.may_be_several() || runs(word.prefix()) {
                 reader.foreign_code(word.prefix(), Category::Admin);

@@ -102,6 +102,7 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
         "set" => set(reader, arguments),
         "wait" => plain_options(reader, program, arguments, "-n -f"),
         "jobs" => jobs(reader, arguments, via),
+        "kill" if ends_own_jobs(reader, arguments) => reader.raise(Category::Write),
         "kill" => reader.raise(Category::Admin),
         "shopt"
             if arguments
@@ -233,6 +234,33 @@ fn set(reader: &mut Reader<'_>, arguments: &[Word]) {
     }
 }
 
+/// Returns true if `kill` only ends jobs that this command line started, asks whether a process is there, or lists
+/// signals.
+pub(super) fn ends_own_jobs(reader: &Reader<'_>, arguments: &[Word]) -> bool {
+    if arguments
+        .iter()
+        .any(|word| matches!(word.fixed(), Some("-0" | "-l" | "-L")))
+    {
+        return true;
+    }
+    let (signals, jobs): (Vec<&Word>, Vec<&Word>) = arguments.iter().partition(|word| word.starts_with('-'));
+    let is_signal = |word: &&Word| {
+        let name = word.fixed().unwrap_or_default().trim_start_matches('-');
+        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric()) && !matches!(name, "s" | "n")
+    };
+    let is_own = |word: &&Word| {
+        let source = word.source().trim_matches('"');
+        let name = source
+            .trim_start_matches("${")
+            .trim_start_matches('$')
+            .trim_end_matches('}');
+        word.fixed().is_some_and(|job| job.starts_with('%'))
+            || source == "$!"
+            || source.starts_with('$') && reader.is_own_process(name)
+    };
+    signals.iter().all(is_signal) && !jobs.is_empty() && jobs.iter().all(is_own)
+}
+
 fn trap(reader: &mut Reader<'_>, arguments: &[Word], via: &[String]) {
     let arguments = match arguments.first().and_then(Word::fixed) {
         Some("--") => arguments.get(1..).unwrap_or_default(),
@@ -246,13 +274,15 @@ fn trap(reader: &mut Reader<'_>, arguments: &[Word], via: &[String]) {
 }
 
 fn moves(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
-    let to = arguments
-        .iter()
-        .find(|word| !matches!(word.fixed(), Some("-P" | "-L" | "--" | "-e")));
-    match to {
-        Some(to) if program != "popd" => reader.enters(to),
-        None if program == "cd" => reader.enters(&Word::literal("~")),
-        _ => reader.enters(&Word::unknown("?", false)),
+    let is_option = |word: &&Word| matches!(word.fixed(), Some("-P" | "-L" | "--" | "-e"));
+    let physical = arguments.iter().any(|word| word.fixed() == Some("-P"));
+    let to = arguments.iter().find(|word| !is_option(word));
+    match (program, to) {
+        ("popd", None) => reader.place.pops(),
+        ("cd", Some(to)) if to.fixed() == Some("-") => reader.place.returns(),
+        ("cd", None) => reader.place.changes(&Word::literal("~"), physical, false),
+        ("cd" | "pushd", Some(to)) => reader.place.changes(to, physical, program == "pushd"),
+        _ => reader.place.changes(&Word::unknown("?", false), physical, false),
     }
 }
 

@@ -6,7 +6,7 @@ use super::options::{self, Grammar};
 use super::programs::{ADMIN, VERSIONED, WRITE};
 use super::reader::Reader;
 use super::word::Word;
-use super::{builtins, effects, find, git, interpreters, launchers, readers, sed, wrappers};
+use super::{builtins, effects, find, git, interpreters, launchers, local, readers, sed, wrappers};
 
 /// Directories of system programs.
 const STANDARD: &[&str] = &[
@@ -60,6 +60,13 @@ pub(super) fn judge(reader: &mut Reader<'_>, path: &str, program: &str, argument
         "tar" | "bsdtar" => tar(reader, arguments),
         "ip" if is_ip_query(arguments) => {}
         "unzip" if is_unzip_query(arguments) => {}
+        "rsync" if is_local_copy(arguments) => reader.raise(Category::Write),
+        "curl" | "wget" | "nc" | "ncat" | "netcat" if talks_to_this_machine(reader, program, arguments) => {
+            reader.raise(Category::Write);
+        }
+        "dpkg" if is_dpkg_query(arguments) => {}
+        "rpm" if cluster_starts(arguments, "-q") => reader.raise(Category::Write),
+        "kill" if builtins::ends_own_jobs(reader, arguments) => reader.raise(Category::Write),
         "ssh" | "scp" | "rsync" | "curl" | "wget" | "ftp" | "nc" | "socat" => {
             for word in arguments {
                 reader.foreign_code(word.prefix(), Category::Admin);
@@ -85,16 +92,21 @@ pub(super) fn unknown(reader: &mut Reader<'_>, arguments: &[Word]) {
         }
         // The value of an option may be a command line.
         let line = value.split_once('=').map_or(value, |(_, line)| line);
-        let starts = line.split([';', '&', '|', '!', '`', '(', '\n']);
-        let mut programs = starts.filter_map(|part| part.split_whitespace().next());
-        if line.contains(' ') && programs.any(|name| reader.blocks(super::word::base_name(name))) {
+        if line.contains(' ') && starts_blocked(reader, line) {
             reader.raise(Category::Admin);
         }
     }
 }
 
+/// Returns true if a text that may be a command line, or code with one in quotes, starts a blocked command.
+pub(super) fn starts_blocked(reader: &Reader<'_>, line: &str) -> bool {
+    let starts = line.split([';', '&', '|', '!', '`', '(', '\n', '"', '\'']);
+    let mut programs = starts.filter_map(|part| part.split_whitespace().next());
+    programs.any(|name| reader.blocks(super::word::base_name(name)))
+}
+
 /// Returns true if a program only prints its version or its options.
-fn is_version(program: &str, arguments: &[Word]) -> bool {
+pub(super) fn is_version(program: &str, arguments: &[Word]) -> bool {
     let [only] = arguments else { return false };
     let Some(only) = only.fixed() else { return false };
     VERSIONED
@@ -176,6 +188,39 @@ fn is_cargo_query(first: &str, arguments: &[Word]) -> bool {
         "metadata" | "tree" => frozen && declared(arguments, options) == Category::Read,
         _ => false,
     }
+}
+
+/// Returns true if a program of the network only talks to servers of earlier commands.
+fn talks_to_this_machine(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) -> bool {
+    let local = local::read(program, arguments).filter(|_| reader.place.surroundings.own_network);
+    if let Some(parsed) = &local {
+        effects::values(reader, parsed);
+    }
+    local.is_some()
+}
+
+/// Returns true if `rsync` copies between local folders, and removes nothing.
+pub(super) fn is_local_copy(arguments: &[Word]) -> bool {
+    let options = "-a -v -r -R -u -l -L -k -H -p -E -X -o -g -D -t -O -n -W -x -c -b -z -h -P -i -q -m -C --archive --verbose \
+        --recursive --relative --update --links --copy-links --hard-links --perms --times --dry-run --whole-file --checksum \
+        --progress --stats --human-readable --quiet --exclude: --include: --exclude-from: --include-from: --ignore-existing \
+        --existing --size-only --partial --itemize-changes --prune-empty-dirs --info: --mkpath --max-size: --min-size:";
+    let is_local = |word: &Word| word.fixed().is_some_and(|path| !path.contains(':'));
+    options::parse_all(Grammar(options), arguments, false)
+        .is_ok_and(|parsed| parsed.operands.len() > 1 && parsed.operands.iter().all(is_local))
+}
+
+/// Returns true if `dpkg` only prints what is installed.
+fn is_dpkg_query(arguments: &[Word]) -> bool {
+    let options = "-l -L -s -S -p --list --listfiles --status --search --print-avail --print-architecture \
+        --print-foreign-architectures --get-selections --version";
+    options::parse_all(Grammar(options), arguments, false).is_ok_and(|parsed| !parsed.given.is_empty())
+}
+
+fn cluster_starts(arguments: &[Word], start: &str) -> bool {
+    arguments
+        .first()
+        .is_some_and(|word| word.prefix().starts_with(start))
 }
 
 /// Returns true if `ip` only shows addresses, links, routes or neighbours.
@@ -274,6 +319,7 @@ fn tar(reader: &mut Reader<'_>, arguments: &[Word]) {
         "-I",
         "-F",
     ];
+    let arguments = &dashed(arguments);
     let unknown = arguments.iter().any(|word| word.may_be_option());
     if has_option(arguments, &running) || unknown {
         for word in arguments {
@@ -285,16 +331,24 @@ fn tar(reader: &mut Reader<'_>, arguments: &[Word]) {
     }
 }
 
+/// Returns the arguments of `tar` with a dash before the first word, which may be a cluster without one.
+fn dashed(arguments: &[Word]) -> Vec<Word> {
+    let mut words = arguments.to_vec();
+    if let Some(first) = words.first_mut()
+        && let Some(cluster) = first
+            .fixed()
+            .filter(|text| !text.is_empty() && !text.starts_with('-'))
+    {
+        *first = Word::literal(&format!("-{cluster}"));
+    }
+    words
+}
+
 /// Returns true if `tar` lists a local archive. A name with a colon is an archive on another machine.
 fn lists_archive(arguments: &[Word]) -> bool {
     let options = "-t -v -f: -z -j -J -a -R -C: --list --verbose --file: --gzip --bzip2 --xz --zstd --auto-compress \
         --exclude: --wildcards --full-time --numeric-owner --utc --quoting-style:";
-    // The first word may be a cluster without its dash.
-    let first = arguments.first().and_then(Word::fixed).unwrap_or_default();
-    let dashed = (!first.starts_with('-') && !first.is_empty()).then(|| Word::literal(&format!("-{first}")));
-    let rest = arguments.get(usize::from(dashed.is_some())..).unwrap_or_default();
-    let words: Vec<Word> = dashed.into_iter().chain(rest.iter().cloned()).collect();
-    options::parse_all(Grammar(options), &words, false).is_ok_and(|parsed| {
+    options::parse_all(Grammar(options), arguments, false).is_ok_and(|parsed| {
         let archive = parsed
             .option(&["f", "file"])
             .and_then(|given| given.value.as_ref());

@@ -119,16 +119,56 @@ const HARMLESS: &[&str] = &[
     "GIT_PAGER_IN_USE",
     "CARGO_TERM_COLOR",
     "OLDPWD",
+    "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
+    "PYTHONHASHSEED",
+    "PYTHONIOENCODING",
+    "PYTHONUTF8",
+    "PYTHONFAULTHANDLER",
+    "PYTHONOPTIMIZE",
+    "PYTHONNOUSERSITE",
+    "CARGO_INCREMENTAL",
+    "CARGO_BUILD_JOBS",
+    "CARGO_NET_OFFLINE",
+    "CARGO_NET_RETRY",
+    "GIT_AUTHOR_NAME",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_DATE",
+    "GIT_COMMITTER_NAME",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_DATE",
+    "GIT_MERGE_AUTOEDIT",
+    "GIT_TERMINAL_PROMPT",
+    "NPM_CONFIG_LOGLEVEL",
+    "npm_config_loglevel",
+    "npm_config_yes",
+    "MANWIDTH",
 ];
+
+/// Names of lists of folders that an interpreter or a build tool loads code from, or writes to. In the workspace they
+/// give it nothing that a script there does not give it as well.
+const FOLDERS: &[&str] = &[
+    "PYTHONPATH",
+    "NODE_PATH",
+    "PERL5LIB",
+    "RUBYLIB",
+    "CLASSPATH",
+    "CARGO_TARGET_DIR",
+];
+
+/// Names that take a program which git or a like program runs.
+const EDITORS: &[&str] = &["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"];
 
 /// Judges an assignment written as `NAME=value`.
 pub(super) fn judge(assignment: &str) -> Effect {
-    let name = split_assignment(assignment).map_or(assignment, |(name, _)| name);
+    let (name, value) = split_assignment(assignment).unwrap_or((assignment, ""));
     let name = name.split_once('[').map_or(name, |(name, _)| name);
     if is_harmless(assignment) {
         Effect::Needs(Category::Read)
     } else if SHELL.contains(&name) || name.starts_with("BASH_FUNC_") {
         Effect::Refused
+    } else if is_local(name, value) {
+        Effect::Needs(Category::Write)
     } else if PROGRAMS.contains(&name) || PROGRAM_PREFIXES.iter().any(|start| name.starts_with(start)) {
         Effect::Needs(Category::Admin)
     } else if name.chars().any(|c| c.is_ascii_lowercase()) {
@@ -136,6 +176,43 @@ pub(super) fn judge(assignment: &str) -> Effect {
         Effect::Needs(Category::Read)
     } else {
         Effect::Needs(Category::Write)
+    }
+}
+
+/// Returns true if a name is of the kind that programs look at, and not only the shell.
+pub(super) fn is_for_programs(assignment: &str) -> bool {
+    let name = split_assignment(assignment).map_or("", |(name, _)| name);
+    !name.chars().any(|c| c.is_ascii_lowercase())
+}
+
+/// Returns true if a value only names folders of the workspace, no editor, or options without an effect.
+fn is_local(name: &str, value: &str) -> bool {
+    let is_below =
+        |folder: &str| super::builtins::is_below(folder) && !folder.contains(['$', '`', '*', '?', '[']);
+    match name {
+        _ if FOLDERS.contains(&name) => value
+            .split(':')
+            .all(|folder| folder.is_empty() || is_below(folder)),
+        _ if EDITORS.contains(&name) => matches!(value, "true" | ":" | "cat"),
+        "NODE_OPTIONS" => value.split_whitespace().all(|option| {
+            let name = option.split_once('=').map_or(option, |(name, _)| name);
+            matches!(
+                name,
+                "--max-old-space-size"
+                    | "--max_old_space_size"
+                    | "--no-warnings"
+                    | "--enable-source-maps"
+                    | "--trace-warnings"
+                    | "--trace-deprecation"
+                    | "--no-deprecation"
+                    | "--experimental-vm-modules"
+                    | "--stack-trace-limit"
+                    | "--unhandled-rejections"
+                    | "--openssl-legacy-provider"
+            )
+        }),
+        "RUSTDOCFLAGS" => !value.contains("--runtool") && !value.contains("linker"),
+        _ => false,
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn judge(reader: &mut Reader<'_>, arguments: &[Word]) {
         let Some(text) = word.fixed() else { break None };
         match text {
             "-C" => match words.next() {
-                Some(folder) => reader.enters(folder),
+                Some(folder) => reader.place.enters(folder),
                 None => return,
             },
             "-c" => setting(reader, words.next().map_or("", |word| word.prefix())),
@@ -149,9 +149,10 @@ fn runs_commands(subcommand: &str, rest: &[Word]) -> bool {
     let first = rest.first().and_then(Word::fixed).unwrap_or_default();
     by_option
         || subcommand == "submodule" && !matches!(first, "status" | "summary")
+        || subcommand == "bisect" && matches!(first, "run" | "visualize" | "view" | "replay")
         || matches!(
             subcommand,
-            "bisect" | "filter-branch" | "difftool" | "for-each-repo" | "hook" | "config"
+            "filter-branch" | "difftool" | "for-each-repo" | "hook" | "config"
         )
 }
 
@@ -228,6 +229,16 @@ fn otherwise(subcommand: &str, rest: &[Word]) -> Category {
         }
         "reset" if long("--hard") || long("--merge") || long("--keep") => Category::Admin,
         "checkout" | "switch" | "restore" | "read-tree" if discards(subcommand, rest) => Category::Admin,
+        "clean" if letter('n') || long("--dry-run") => Category::Write,
+        "rm" if long("--cached") && !letter('f') && !long("--force") => Category::Write,
+        "bisect"
+            if matches!(
+                first,
+                "start" | "good" | "bad" | "old" | "new" | "skip" | "reset" | "log" | "terms" | "next"
+            ) =>
+        {
+            Category::Write
+        }
         "reflog" if !matches!(first, "expire" | "delete" | "drop" | "write") => Category::Write,
         "submodule" if matches!(first, "status" | "summary") => Category::Write,
         _ if ADMIN.contains(&subcommand) => Category::Admin,

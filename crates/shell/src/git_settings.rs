@@ -62,20 +62,25 @@ fn names_users_settings(command: &SimpleCommand) -> bool {
         || has(&["lfs"]) && has(&["install", "uninstall"]) && !has(&["--local"])
 }
 
-fn changes(command: &SimpleCommand) -> bool {
+/// Returns the subcommand of git that a command runs, and the words after it.
+pub(super) fn subcommand(command: &SimpleCommand) -> Option<(&str, Vec<&str>)> {
     if command.program.as_deref() != Some("git") {
-        return false;
+        return None;
     }
     let mut words = command.words.iter().skip(1).filter_map(Word::value);
-    let subcommand = loop {
-        match words.next() {
-            Some(option) if WITH_VALUE.contains(&option) => drop(words.next()),
-            Some(option) if option.starts_with('-') => {}
-            Some(subcommand) => break subcommand,
-            None => return false,
+    loop {
+        match words.next()? {
+            option if WITH_VALUE.contains(&option) => drop(words.next()),
+            option if option.starts_with('-') => {}
+            subcommand => return Some((subcommand, words.collect())),
         }
+    }
+}
+
+fn changes(command: &SimpleCommand) -> bool {
+    let Some((subcommand, rest)) = subcommand(command) else {
+        return false;
     };
-    let rest: Vec<&str> = words.collect();
     let has = |wanted: &[&str]| rest.iter().any(|word| wanted.contains(word));
     let first = rest
         .iter()

@@ -26,8 +26,9 @@ const STARTS: &[&str] = &[
     "%x",
     "fork",
     "pty",
-    "os.",
+    "startfile",
     "eval",
+    "Deno.run",
 ];
 
 /// Reads an interpreter; returns true if the program is one.
@@ -47,10 +48,15 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
         return true;
     }
     reader.raise(Category::Write);
+    runs_words(reader, program, arguments, via);
     let mut position = arguments.iter().peekable();
     let mut has_script = false;
     while let Some(word) = position.next() {
         let text = word.prefix();
+        if !has_script && text.contains(['(', ';', '`', '\n']) {
+            // A value such as that of perl's `-M`, and node's `--import`, may be code.
+            code(reader, text);
+        }
         let is_code = options.iter().any(|option| takes_code(text, option));
         has_script |= is_code || !text.starts_with('-');
         if is_code {
@@ -66,6 +72,28 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
         reader.takes_code_from(Input::Program);
     }
     true
+}
+
+/// Reads the subcommands of interpreters that run a command, or the code in the arguments of a module.
+fn runs_words(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) {
+    let [first, rest @ ..] = arguments else { return };
+    match (stem(program), first.fixed()) {
+        ("bun", Some("exec")) => match super::builtins::joined(rest) {
+            Ok(text) => reader.read(&text, via),
+            Err(word) => reader.unknown_program(word.source()),
+        },
+        ("bun", Some("x")) => reader.simple(rest.to_vec(), Vec::new(), via),
+        ("deno", Some("eval")) => rest.iter().for_each(|word| code(reader, word.prefix())),
+        ("R", Some("CMD")) => super::category::unknown(reader, rest),
+        ("python" | "pypy" | "ipython", Some("-m" | "-mtimeit")) => {
+            let has_code =
+                first.fixed() == Some("-mtimeit") || rest.first().and_then(Word::fixed) == Some("timeit");
+            rest.iter()
+                .filter(|_| has_code)
+                .for_each(|word| code(reader, word.prefix()));
+        }
+        _ => {}
+    }
 }
 
 /// Returns true if a program is an interpreter.
@@ -169,7 +197,11 @@ fn shell(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[Stri
         return refused(reader, "its input");
     };
     match operand.fixed() {
-        Some(text) if wants_text && reads_as_bash(program, text) => reader.read(text, via),
+        Some(text) if wants_text && reads_as_bash(program, text) => {
+            let shell = reader.place.shell.clone();
+            reader.read(text, via);
+            reader.place.shell = shell;
+        }
         Some(text) if wants_text => refused(reader, text),
         Some(path) if !is_stream(path) => {
             // Without a slash, the script is also searched for in the program path.

@@ -85,12 +85,17 @@ const RUNNERS: &[Runner] = &[
     runner("gem", &["exec"], "-g: -v: --gem: --version: --conservative", 0),
     runner("composer", &["exec"], "-l -q -v --list --quiet", 0),
     runner("corepack", &[""], "", 0),
+    runner("mix", &["cmd"], "--cd: --app:", 0),
+    runner("npm", &["explore"], "", 1),
 ];
 
 /// Programs with options whose value is code, or a text for the shell if marked with `!`. A word counts as the
 /// option if it is a shortened form of it, or a cluster with its letter.
 const RUNNING_OPTIONS: &[(&[&str], &[&str])] = &[
     (&["make", "gmake"], &["--eval", "-E"]),
+    (&["npm", "npx", "pnpm", "yarn"], &["script-shell!", "--shell!"]),
+    (&["tox"], &["-x", "--override"]),
+    (&["nano", "pico"], &["-s!", "--speller!"]),
     (&["split"], &["--filter!"]),
     (
         &["man"],
@@ -106,7 +111,7 @@ const RUNNING_OPTIONS: &[(&[&str], &[&str])] = &[
     ),
     (&["zip"], &["-TT!", "--unzip-command!"]),
     (&["install"], &["--strip-program!"]),
-    (&["cargo"], &["--config"]),
+    (&["cargo"], &["--config", "linker=", "runner="]),
     (
         &["go"],
         &[
@@ -116,6 +121,7 @@ const RUNNING_OPTIONS: &[(&[&str], &[&str])] = &[
             "--exec!",
             "--toolexec!",
             "--vettool!",
+            "extld",
         ],
     ),
     (
@@ -125,13 +131,15 @@ const RUNNING_OPTIONS: &[(&[&str], &[&str])] = &[
     (&["ld", "ar", "nm"], &["-plugin", "--plugin"]),
     (&["rustc", "rustdoc"], &["linker=", "--runtool", "--test-runtool"]),
     (
-        &["java"],
+        &["java", "javac", "jar", "jshell", "javadoc"],
         &[
-            "-XX:OnError",
-            "-XX:OnOutOfMemoryError",
+            "XX:OnError",
+            "XX:OnOutOfMemoryError",
             "-agentpath",
             "-agentlib",
             "-javaagent",
+            "-J-agent",
+            "-J-javaagent",
         ],
     ),
     (
@@ -162,10 +170,6 @@ const RUNNING_OPTIONS: &[(&[&str], &[&str])] = &[
     (&["pytest"], &["--pdbcls"]),
     (&["patch"], &["-e", "--ed"]),
     (&["rename", "prename", "file-rename"], &["-e", "s/", "y/", "tr/"]),
-    (
-        &["unbuffer", "xterm", "konsole", "gnome-terminal"],
-        &["-e", "-p", "-x", "--"],
-    ),
 ];
 
 /// Editors and macro languages that take commands from their options or their input.
@@ -191,6 +195,11 @@ const SCRIPTED: &[&str] = &[
     "gdb",
     "lldb",
 ];
+
+/// Subcommands that cargo carries out itself.
+const CARGO: &str = "add b bench build c check clean clippy d doc fetch fix fmt generate-lockfile help info init install \
+    locate-project login logout metadata new owner package pkgid publish r read-manifest remove report rm run rustc \
+    rustdoc search t test tree uninstall update vendor verify-project version yank";
 
 /// Commands of sqlite3 that only print or change the output.
 const SQLITE_PLAIN: &[&str] = &[
@@ -240,13 +249,17 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
         running_options(reader, arguments, options, via);
     }
     match program {
-        "sqlite3" => sqlite(reader, arguments),
+        "sqlite3" | "sqlite" | "duckdb" => sqlite(reader, arguments),
         "make" | "gmake" => make(reader, arguments),
         "cmake" => cmake(reader, arguments, via),
+        "cargo" => cargo(reader, arguments, via),
+        "gnuplot" if arguments.iter().all(|word| word.starts_with('-')) => {
+            reader.takes_code_from(Input::Program);
+        }
         "fd" | "fdfind" => fd(reader, arguments, via),
         _ => {}
     }
-    if let Some(runner) = RUNNERS.iter().find(|runner| runner.name == program) {
+    for runner in RUNNERS.iter().filter(|runner| runner.name == program) {
         run(reader, runner, arguments, via);
     }
     is_launcher(program)
@@ -399,6 +412,7 @@ fn make(reader: &mut Reader<'_>, arguments: &[Word]) {
         let name = name.trim_end_matches(['?', ':', '+', '!']);
         let runs = value.contains("$(") || value.contains('`') || value.contains("${") || text.contains("!=");
         if runs
+            || super::category::starts_blocked(reader, value)
             || matches!(
                 name,
                 "SHELL" | ".SHELLFLAGS" | "MAKEFLAGS" | "MAKE" | "GNUMAKEFLAGS"
@@ -406,6 +420,25 @@ fn make(reader: &mut Reader<'_>, arguments: &[Word]) {
         {
             reader.foreign_code(text, Category::Admin);
         }
+    }
+}
+
+/// A subcommand of cargo that is a program of its own may run its arguments.
+fn cargo(reader: &mut Reader<'_>, arguments: &[Word], via: &[String]) {
+    let operands = arguments
+        .iter()
+        .skip_while(|word| word.starts_with('+') || word.starts_with('-'));
+    let words: Vec<Word> = operands.cloned().collect();
+    let Some((subcommand, rest)) = words.split_first() else {
+        return;
+    };
+    let name = subcommand.fixed().unwrap_or_default();
+    if CARGO.split_whitespace().any(|known| known == name) {
+        return;
+    }
+    super::category::unknown(reader, rest);
+    if name == "watch" {
+        running_options(reader, rest, &["-s!", "--shell!"], via);
     }
 }
 
@@ -423,6 +456,12 @@ fn cmake(reader: &mut Reader<'_>, arguments: &[Word], via: &[String]) {
             reader.simple(words, Vec::new(), via);
         }
         Some("time") => reader.simple(rest.to_vec(), Vec::new(), via),
+        Some("chdir") => {
+            if let Some((folder, command)) = rest.split_first() {
+                reader.place.enters(folder);
+                reader.simple(command.to_vec(), Vec::new(), via);
+            }
+        }
         Some("rm" | "remove" | "remove_directory") => {
             let mut words = vec![Word::literal("rm")];
             words.extend(rest.iter().cloned());

@@ -36,9 +36,11 @@ mod git_settings;
 mod git_table;
 mod interpreters;
 mod launchers;
+mod local;
 mod needs;
 mod options;
 mod packages;
+mod place;
 mod programs;
 mod reader;
 mod readers;
@@ -76,10 +78,11 @@ pub struct Analysis {
     pub blocked: Vec<ListedCommand>,
     /// Folders that parts of the command run in, besides the one it starts in; `None` if only known at run time.
     pub folders: Vec<Option<String>>,
-    write_arguments: Vec<String>,
+    write_targets: Vec<String>,
     foreign: Vec<String>,
-    changes_directory: bool,
     repositories: Vec<String>,
+    leaves: bool,
+    own_network: bool,
 }
 
 /// One program with its arguments.
@@ -160,22 +163,10 @@ impl Analysis {
     }
 
     /// Returns the files that the command names as its output: targets of redirections and the path arguments
-    /// of commands such as `cp`, `mv` or `tee`. Paths are as written; a relative one is relative to the
-    /// command's directory at that point, see [`Self::changes_directory`].
+    /// of commands such as `cp`, `mv` or `tee`. A relative path is relative to the folder that the command starts
+    /// in, unless it comes after a `cd` to a folder that is only known at run time.
     pub fn write_targets(&self) -> Vec<&str> {
-        let redirected = self.redirects.iter().filter_map(|redirect| {
-            let target = redirect.target.as_deref()?;
-            (redirect.kind != RedirectKind::Read && !is_sink(target)).then_some(target)
-        });
-        redirected
-            .chain(self.write_arguments.iter().map(String::as_str))
-            .collect()
-    }
-
-    /// Returns true if a part of the command may run in another directory than the one it starts in, so that
-    /// its relative paths are not reliable.
-    pub fn changes_directory(&self) -> bool {
-        self.changes_directory
+        self.write_targets.iter().map(String::as_str).collect()
     }
 
     /// Returns the folders in which `git` reads a repository, relative to the directory of the command; an
@@ -188,7 +179,25 @@ impl Analysis {
 
 /// Analyses a command. Never fails: a command that cannot be parsed is refused.
 pub fn analyse(command: &str, blocklist: &Blocklist) -> Analysis {
-    let mut reader = Reader::new(blocklist);
+    let surroundings = Surroundings {
+        holds: &|_| false,
+        own_network: false,
+    };
+    analyse_in(command, blocklist, &surroundings)
+}
+
+/// Facts about the place where a command will run that its text does not tell.
+pub struct Surroundings<'s> {
+    /// Returns true for a folder outside the one that the command starts in, if work there needs no more access. Its
+    /// path is absolute, or relative to the folder that the command starts in.
+    pub holds: &'s dyn Fn(&str) -> bool,
+    /// True if commands have a network of their own, in which only they themselves listen.
+    pub own_network: bool,
+}
+
+/// Analyses a command like [`analyse`], in known surroundings.
+pub fn analyse_in(command: &str, blocklist: &Blocklist, surroundings: &Surroundings<'_>) -> Analysis {
+    let mut reader = Reader::new(blocklist, surroundings);
     reader.read(command, &[]);
     reader.finish()
 }

@@ -1,7 +1,8 @@
 //! Access that a command cannot work without: the network, or files outside the workspace.
 
+use super::category::{is_local_copy, is_version};
 use super::packages::{self, PackageNeeds};
-use super::{Analysis, SimpleCommand};
+use super::{Analysis, SimpleCommand, git_settings, local};
 use windlass_core::permission::Escalation;
 
 /// Programs whose only purpose is to talk to other machines.
@@ -9,19 +10,6 @@ const NETWORK: &[&str] = &[
     "curl", "wget", "ssh", "scp", "sftp", "rsync", "ftp", "nc", "ncat", "netcat", "socat", "telnet", "dig",
     "host", "nslookup", "ping", "whois", "http", "https", "gh", "glab", "aws", "gcloud", "az",
 ];
-/// Programs that need the network only with one of these words among their arguments.
-const NETWORK_WHEN: &[(&str, &[&str])] = &[(
-    "git",
-    &[
-        "fetch",
-        "pull",
-        "push",
-        "clone",
-        "ls-remote",
-        "submodule",
-        "send-email",
-    ],
-)];
 impl Analysis {
     /// Returns the access that the commands plainly need. A program that is not listed needs nothing, and
     /// fails if it does.
@@ -31,9 +19,7 @@ impl Analysis {
             let program = command.program.as_deref().unwrap_or_default();
             let packages = packages(command);
             reach.outside |= packages.is_some_and(|needs| needs.outside);
-            reach.network |= packages.is_some_and(|needs| needs.network)
-                || NETWORK.contains(&program)
-                || given(NETWORK_WHEN, program, command);
+            reach.network |= packages.is_some_and(|needs| needs.network) || self.contacts(program, command);
         }
         reach
     }
@@ -57,13 +43,38 @@ impl Analysis {
                     );
                 }
                 Some(_) => return Vec::new(),
-                None if NETWORK.contains(&program) || given(NETWORK_WHEN, program, command) => {
-                    return Vec::new();
-                }
+                None if self.contacts(program, command) => return Vec::new(),
                 None => {}
             }
         }
         hosts
+    }
+
+    /// Returns true if a command that is no package manager talks to other machines.
+    fn contacts(&self, program: &str, command: &SimpleCommand) -> bool {
+        let arguments = command.words.get(1..).unwrap_or_default();
+        if program == "git" {
+            return git_contacts(command);
+        }
+        NETWORK.contains(&program)
+            && !is_version(program, arguments)
+            && !(self.own_network && local::read(program, arguments).is_some())
+            && !(program == "rsync" && is_local_copy(arguments))
+    }
+}
+
+/// Returns true if a subcommand of git contacts another repository.
+fn git_contacts(command: &SimpleCommand) -> bool {
+    let Some((subcommand, rest)) = git_settings::subcommand(command) else {
+        return false;
+    };
+    match subcommand {
+        "fetch" | "pull" | "push" | "clone" | "ls-remote" | "send-email" => true,
+        "submodule" => matches!(
+            rest.iter().find(|word| !word.starts_with('-')),
+            Some(&("add" | "update"))
+        ),
+        _ => false,
     }
 }
 
@@ -72,17 +83,11 @@ fn packages(command: &SimpleCommand) -> Option<PackageNeeds> {
     packages::needs(command.program.as_deref()?, arguments)
 }
 
-fn given(table: &[(&str, &[&str])], program: &str, command: &SimpleCommand) -> bool {
-    let words = table.iter().find(|(name, _)| *name == program);
-    words.is_some_and(|(_, words)| {
-        let mut values = command.words.iter().filter_map(super::Word::value);
-        values.any(|value| words.contains(&value))
-    })
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::{Blocklist, analyse};
+    use super::super::{Blocklist, Surroundings, analyse, analyse_in};
+    use windlass_core::tool::Category;
+
     use super::*;
 
     /// SAFE-4: the access that a command plainly needs is known before it runs, also behind wrappers and in
@@ -131,6 +136,18 @@ mod tests {
             ("python3 -m pytest", nothing),
             ("cd web && env CI=1 timeout 60 npm ci", network),
             ("apt-get install x", both),
+            ("git submodule status && git stash push -m pull", nothing),
+            (
+                "git commit -m push; git checkout fetch; git -C sub log -- clone",
+                nothing,
+            ),
+            ("git submodule --quiet update --init", network),
+            ("git -c a.b=c --no-pager fetch", network),
+            ("curl --version; ssh -V; rsync --version; wget --help", nothing),
+            ("rsync -a src/ dst/", nothing),
+            ("rsync -a src/ host:dst", network),
+            ("rsync -a rsync://host/x .", network),
+            ("curl http://localhost:8080", network),
         ];
         for (command, needs) in cases {
             assert_eq!(
@@ -138,6 +155,40 @@ mod tests {
                 needs,
                 "{command}"
             );
+        }
+        let own = Surroundings {
+            holds: &|_| false,
+            own_network: true,
+        };
+        for (command, needs) in [
+            ("curl -s http://localhost:3000/health", nothing),
+            (
+                "curl -sX POST -d @f -H 'a: b' 127.0.0.1:8080 'http://[::1]/x'",
+                nothing,
+            ),
+            ("wget -qO- http://localhost", nothing),
+            ("nc -z localhost 8080", nothing),
+            ("curl", network),
+            ("curl http://localhost.example.org", network),
+            ("curl http://localhost@example.org", network),
+            ("curl 'http://{localhost,example.org}/'", network),
+            ("curl 'http://localhost\\@example.org'", network),
+            ("curl localhost example.org", network),
+            ("curl -K x localhost", network),
+            ("curl -x example.org localhost", network),
+            ("curl file:///etc/hosts", network),
+            ("curl \"http://localhost$x\"", network),
+            ("nc example.org 80 localhost", network),
+            ("nc -e sh localhost 80", network),
+        ] {
+            let analysis = analyse_in(command, &Blocklist::default(), &own);
+            assert_eq!(analysis.needs(), needs, "{command}");
+            let expected = if needs == nothing {
+                Category::Write
+            } else {
+                Category::Admin
+            };
+            assert_eq!(analysis.category, expected, "{command}");
         }
         let hosts = |command| analyse(command, &Blocklist::default()).hosts();
         assert_eq!(hosts("npm ci && npx x"), ["registry.npmjs.org"]);

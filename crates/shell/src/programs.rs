@@ -89,7 +89,6 @@ pub(super) const VERSIONED: &[(&[&str], &[&str])] = &[
 /// Programs that destroy data or reach outside the workspace.
 pub(super) const ADMIN: &[&str] = &[
     "rm",
-    "rmdir",
     "shred",
     "unlink",
     "wipefs",
@@ -226,13 +225,14 @@ pub(super) const ADMIN: &[&str] = &[
     "make-me-root",
     "nsupdate",
     "tcpdump",
-    "truncate",
 ];
 
 /// Programs that write and whose arguments are not commands.
 pub(super) const WRITE: &[&str] = &[
     "mkdir",
+    "rmdir",
     "touch",
+    "truncate",
     "cp",
     "mv",
     "ln",

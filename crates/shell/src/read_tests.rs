@@ -92,7 +92,6 @@ fn git_in_a_folder_is_judged_like_cd() {
             &Blocklist::default(),
         );
         assert_eq!(git.category, cd.category, "{folder}");
-        assert_eq!(git.changes_directory(), cd.changes_directory(), "{folder}");
     }
     all(
         "w",

@@ -5,12 +5,13 @@ use std::collections::HashSet;
 use windlass_core::tool::Category;
 
 use super::environment::{self, Effect};
+use super::place::Place;
 use super::tree::{self, Unreadable};
 use super::walk::Walk;
 use super::word::{Word, base_name};
 use super::{
-    Analysis, Blocklist, ListedCommand, Redirect, RedirectKind, Refusal, SimpleCommand, Target, is_device,
-    is_sink,
+    Analysis, Blocklist, ListedCommand, Redirect, RedirectKind, Refusal, SimpleCommand, Surroundings, Target,
+    is_device, is_sink,
 };
 use super::{blocked, builtins, category, find, interpreters, launchers, wrappers};
 
@@ -19,8 +20,6 @@ const MAX_COMMANDS: usize = 200;
 const MAX_NESTED: usize = 8;
 /// Maximum number of nested wrappers.
 const MAX_WRAPPERS: usize = 16;
-/// Maximum number of folders that a command may enter before they count as unknown.
-const MAX_FOLDERS: usize = 16;
 
 /// Name of the rule that refuses listed commands.
 const RULE: &str = "security.blocked_commands";
@@ -44,13 +43,13 @@ pub(super) struct Reader<'r> {
     pub(super) evaluates: bool,
     commands: Vec<SimpleCommand>,
     redirects: Vec<Redirect>,
-    write_arguments: Vec<String>,
+    write_targets: Vec<String>,
     category: Category,
     refused: Refused,
     texts: usize,
     /// True if some quoted text looks like code for an array index.
     holds_code: bool,
-    place: Place,
+    pub(super) place: Place<'r>,
     input: Inputs,
 }
 
@@ -64,18 +63,6 @@ struct Refused {
     is_unreadable: bool,
     /// Code in another language, or for another machine, which only rules that deny look into.
     foreign: Vec<String>,
-}
-
-/// Folders that the command may be in.
-#[derive(Debug)]
-struct Place {
-    directory: Directory,
-    /// The folders, relative to the first one; `None` if they are not known.
-    folders: Option<Vec<String>>,
-    /// True if `git` reads a repository in them.
-    is_read: bool,
-    /// Every folder that a part of the command runs in, as written; `None` if only known at run time.
-    entered: Vec<Option<String>>,
 }
 
 /// Code that a program takes from its standard input, and the texts that may be that input.
@@ -96,33 +83,20 @@ pub(super) enum Input {
     Sql,
 }
 
-/// Directory of the command when it writes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Directory {
-    Same,
-    Below,
-    Elsewhere,
-}
-
 impl<'r> Reader<'r> {
-    pub(super) fn new(blocklist: &'r Blocklist) -> Self {
+    pub(super) fn new(blocklist: &'r Blocklist, surroundings: &'r Surroundings<'r>) -> Self {
         Self {
             blocklist,
             functions: HashSet::new(),
             evaluates: false,
             commands: Vec::new(),
             redirects: Vec::new(),
-            write_arguments: Vec::new(),
+            write_targets: Vec::new(),
             category: Category::Read,
             refused: Refused::default(),
             texts: 0,
             holds_code: false,
-            place: Place {
-                directory: Directory::Same,
-                folders: Some(vec![String::new()]),
-                is_read: false,
-                entered: Vec::new(),
-            },
+            place: Place::new(surroundings),
             input: Inputs::default(),
         }
     }
@@ -162,10 +136,12 @@ impl<'r> Reader<'r> {
             self.raise(Category::Write);
         }
         self.judge_inputs();
-        if self.category != Category::Read && self.place.directory == Directory::Elsewhere {
+        if self.category != Category::Read && self.place.leaves() {
             self.raise(Category::Admin);
         }
-        if self.place.is_read && self.place.folders.is_none() {
+        let leaves = self.place.leaves();
+        let repositories = self.place.repositories();
+        if repositories.is_none() {
             // The settings of an unknown repository may name programs that git runs.
             self.raise(Category::Write);
         }
@@ -183,13 +159,11 @@ impl<'r> Reader<'r> {
                 self.refused.blocked
             },
             folders: self.place.entered,
-            write_arguments: self.write_arguments,
+            write_targets: self.write_targets,
             foreign: self.refused.foreign,
-            changes_directory: self.place.directory != Directory::Same,
-            repositories: match self.place.folders {
-                Some(folders) if self.place.is_read => folders,
-                _ => Vec::new(),
-            },
+            repositories: repositories.unwrap_or_default(),
+            leaves,
+            own_network: self.place.surroundings.own_network,
         }
     }
 
@@ -231,7 +205,7 @@ impl<'r> Reader<'r> {
 
     /// Records that `git` reads the repository of the current folder.
     pub(super) fn reads_repository(&mut self) {
-        self.place.is_read = true;
+        self.place.reads_repository = true;
     }
 
     /// Refuses the whole command; the first reason is kept.
@@ -308,36 +282,21 @@ impl<'r> Reader<'r> {
         }
     }
 
-    pub(super) fn moves(&mut self, to: Directory) {
-        self.place.directory = self.place.directory.max(to);
-    }
-
-    /// Records that a command enters a folder.
-    pub(super) fn enters(&mut self, folder: &Word) {
-        let path = folder.value().filter(|_| !folder.is_glob());
-        let below = path.is_some_and(|path| path.is_empty() || builtins::is_below(path));
-        self.moves(if below {
-            Directory::Below
-        } else {
-            Directory::Elsewhere
-        });
-        let entered = folder.fixed().filter(|path| !path.starts_with(['-', '+']));
-        self.place.entered.push(entered.map(str::to_owned));
-        let known = path.filter(|path| !path.starts_with(['~', '-', '+']));
-        let entered = self.place.folders.take().zip(known).map(|(mut folders, path)| {
-            // The command may still be in any folder that it was in before.
-            let inner: Vec<String> = folders.iter().map(|folder| joined(folder, path)).collect();
-            folders.extend(inner);
-            folders.sort();
-            folders.dedup();
-            folders
-        });
-        self.place.folders = entered.filter(|folders| folders.len() <= MAX_FOLDERS);
+    /// Returns true if a variable was given the number of a process that the command line started.
+    pub(super) fn is_own_process(&self, name: &str) -> bool {
+        let given = [format!("{name}=$!"), format!("{name}=\"$!\"")];
+        let mut assignments = self.commands.iter().flat_map(|command| &command.assignments);
+        assignments.any(|assignment| given.contains(assignment))
     }
 
     /// Records an assignment written as `NAME=value`.
     pub(super) fn assigned(&mut self, assignment: &str) {
         self.note_literal(assignment);
+        let value = environment::split_assignment(assignment).map_or("", |(_, value)| value);
+        if environment::is_for_programs(assignment) && category::starts_blocked(self, value) {
+            // A program may take it for a command, as git does with a pager.
+            self.raise(Category::Admin);
+        }
         match environment::judge(assignment) {
             Effect::Needs(category) => self.raise(category),
             Effect::Refused => {
@@ -359,7 +318,7 @@ impl<'r> Reader<'r> {
     }
 
     pub(super) fn writes_to(&mut self, path: &str) {
-        self.write_arguments.push(path.to_owned());
+        self.write_targets.push(self.place.path(path));
         if path.starts_with("/dev/") && !is_sink(path) {
             self.raise(Category::Admin);
         }
@@ -376,6 +335,13 @@ impl<'r> Reader<'r> {
             Some(target) if writes && !is_sink(target) => self.raise(Category::Write),
             None if writes => self.raise(Category::Write),
             _ => {}
+        }
+        if let Some(target) = redirect
+            .target
+            .as_deref()
+            .filter(|target| writes && !is_sink(target))
+        {
+            self.write_targets.push(self.place.path(target));
         }
         self.redirects.push(redirect);
     }
@@ -479,14 +445,6 @@ impl<'r> Reader<'r> {
             assignments,
         });
         text
-    }
-}
-
-fn joined(folder: &str, path: &str) -> String {
-    match folder {
-        "" => path.to_owned(),
-        _ if path.starts_with('/') => path.to_owned(),
-        _ => format!("{folder}/{path}"),
     }
 }
 

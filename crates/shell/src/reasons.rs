@@ -6,8 +6,7 @@ use windlass_core::tool::Category;
 
 /// Programs and the reason to ask about them.
 const PROGRAMS: &[(&str, &str)] = &[
-    ("rm rmdir unlink shred", "it deletes files"),
-    ("truncate", "it cuts files"),
+    ("rm unlink shred", "it deletes files"),
     (
         "dd wipefs mkswap fdisk sfdisk parted gdisk cfdisk debugfs tune2fs cryptsetup mdadm",
         "it overwrites files or disks",
@@ -105,15 +104,10 @@ impl Analysis {
                 reasons.push(reason.to_owned());
             }
         }
-        if reasons.is_empty() && self.leaves_directory() {
+        if reasons.is_empty() && self.leaves {
             reasons.push("it works in another folder than this one".to_owned());
         }
         reasons
-    }
-
-    fn leaves_directory(&self) -> bool {
-        let is_below = |folder: &Option<String>| folder.as_deref().is_some_and(super::builtins::is_below);
-        !self.folders.iter().all(is_below)
     }
 }
 

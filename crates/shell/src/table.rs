@@ -34,7 +34,7 @@ pub(super) const LAUNCHERS: &str = "at batch bwrap capsh catchsegv choom chpst c
     busctl cgexec dbus-run-session dbus-send devenv direnv docker doppler dotenv dotenvx dtach podman entr fakechroot fakeroot firejail gdbus gosu hyperfine i386 kubectl \
     linux32 linux64 ltrace mise nix nix-shell nsenter op numactl parallel perf pkexec prlimit proot proxychains proxychains4 reptyr rlwrap \
     run-parts runcon runuser screen setarch setpriv ssh-agent start-stop-daemon su-exec systemd-run taskset tini tmux \
-    torsocks valgrind vmtouch x86_64 xvfb-run ld.so ld-linux-x86-64.so.2 ld-linux-aarch64.so.1";
+    gnome-terminal konsole xterm torsocks valgrind vmtouch x86_64 xvfb-run ld.so ld-linux-x86-64.so.2 ld-linux-aarch64.so.1";
 
 const fn row(
     name: &'static str,
@@ -123,6 +123,7 @@ pub(super) const WRAPPERS: &[Wrapper] = &[
     row("bear", "-o: -a --output: --append", 0, Write, Kind::Words),
     row("eatmydata", "", 0, Write, Kind::Words),
     row("faketime", "-f -m", 1, Write, Kind::Words),
+    row("unbuffer", "-p", 0, Write, Kind::Words),
     row("busybox", "", 0, Read, Kind::Words),
     row("toybox", "", 0, Read, Kind::Words),
     row("chronic", "-v -e", 0, Read, Kind::Words),

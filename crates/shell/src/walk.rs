@@ -60,6 +60,12 @@ impl Walk<'_, '_> {
     /// Visits a node and all its descendants.
     pub(super) fn visit(&mut self, node: Node<'_>) {
         match node.kind() {
+            // A `cd` in a subshell does not move the shell around it.
+            "subshell" | "pipeline" | "command_substitution" | "process_substitution" => {
+                let shell = self.reader.place.shell.clone();
+                self.each(node);
+                self.reader.place.shell = shell;
+            }
             "command" | "declaration_command" | "unset_command" | "variable_assignment" => {
                 self.command(&[node]);
             }

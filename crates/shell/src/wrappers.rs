@@ -50,7 +50,9 @@ fn wrapped(reader: &mut Reader<'_>, wrapper: &Wrapper, given: &[Given], rest: &[
     if matches!(program, "env" | "sudo")
         && let Some(given) = option(given, &["C", "chdir", "D"])
     {
-        reader.enters(given.value.as_ref().unwrap_or(&Word::unknown("?", false)));
+        reader
+            .place
+            .enters(given.value.as_ref().unwrap_or(&Word::unknown("?", false)));
     }
     if matches!(program, "time" | "gtime" | "strace")
         && let Some(path) = option(given, &["o", "output"]).and_then(|given| given.value.as_ref())
