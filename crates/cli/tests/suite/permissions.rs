@@ -499,3 +499,136 @@ fn rules_are_tried_on_past_sessions() {
     workspace.run(&["permissions", "test"]).output().assert_code(2);
     test("security.mode=full", &["--session", "nothing"]).assert_code(2);
 }
+
+/// Returns the decisions of `permissions test` about these commands.
+fn decisions(workspace: &windlass_testkit::Workspace, commands: &[&str], more: &[&str]) -> Vec<String> {
+    let calls: Vec<String> = commands
+        .iter()
+        .map(|command| json!({ "tool": "bash", "arguments": { "command": command } }).to_string())
+        .collect();
+    let file = workspace
+        .write("calls.jsonl", &calls.join("\n"))
+        .display()
+        .to_string();
+    let mut args = vec!["permissions", "test", &file];
+    args.extend(more);
+    let output = workspace.run(&args).output();
+    output.assert_code(0);
+    let lines = output.stdout.lines();
+    lines
+        .filter_map(|line| Some(line.split_once(" bash [")?.0.trim().to_owned()))
+        .collect()
+}
+
+#[track_caller]
+fn assert_decisions(
+    workspace: &windlass_testkit::Workspace,
+    expected: &str,
+    commands: &[&str],
+    more: &[&str],
+) {
+    let found = decisions(workspace, commands, more);
+    assert_eq!(found.len(), commands.len(), "{found:?}");
+    for (command, decision) in commands.iter().zip(found) {
+        assert_eq!(decision, expected, "{command}");
+    }
+}
+
+/// SAFE-5: work in the project asks nothing, whichever folder a command line goes through and however it names it, and
+/// commands that talk to a server of the same session need no network.
+#[test]
+fn work_in_the_project_does_not_ask() {
+    let workspace = workspace();
+    workspace.write("sub/inner/a.txt", "");
+    let root = workspace.path().display().to_string();
+    let commands = [
+        format!("cd {root} && touch b"),
+        format!("cd {root}/sub && make"),
+        format!("cd '{root}/sub/..' && echo x > b"),
+        format!("git -C {root} add ."),
+        format!("cd / && cd {root} && touch b"),
+    ];
+    let commands: Vec<&str> = commands.iter().map(String::as_str).collect();
+    assert_decisions(&workspace, "allow", &commands, &[]);
+    assert_decisions(
+        &workspace,
+        "allow",
+        &[
+            "cd sub && make && cd .. && touch b",
+            "cd sub/inner && cp a.txt ../../b",
+            "(cd sub && make) && touch b",
+            "pushd sub && make; popd; touch b",
+            "cd sub && touch a && cd - && touch b",
+            "cd /tmp && touch a",
+            "git stash push -m pull",
+            "git submodule status",
+            "git commit -m push",
+            "PYTHONPATH=src python3 -m pytest",
+            "GIT_EDITOR=true git rebase --continue",
+            "./server & sleep 1; curl -s http://localhost:8080/health; kill %1",
+        ],
+        &[],
+    );
+    assert_decisions(
+        &workspace,
+        "ask",
+        &[
+            "cd .. && touch b",
+            "cd sub && cd ../.. && touch b",
+            "cd sub/inner && touch ../../../b",
+            "cd / && touch b",
+            "(cd ..); cd sub/../.. && touch b",
+            "popd; touch b",
+            "git stash push && git push",
+            "curl -s http://localhost.example.org",
+        ],
+        &[],
+    );
+    // With the network on, a server on this machine may be anyone's.
+    let on = ["-c", "security.network=true"];
+    assert_decisions(&workspace, "ask", &["curl -s http://localhost:8080"], &on);
+}
+
+/// SAFE-2 (S6.5): a listed command in an option of a launcher is found, whatever the spelling of the option.
+#[test]
+fn launchers_hide_no_listed_command() {
+    assert_decisions(
+        &workspace(),
+        "deny",
+        &[
+            "tar cIf 'rm a' x.tar .",
+            "make CC='rm a;' x.o",
+            "cmake -E chdir . rm a",
+            "cargo watch -s 'rm a'",
+            "npm test --script-shell=rm",
+            "bun exec 'rm a'",
+            "unbuffer rm a",
+            "python3 -m timeit '__import__(\"subprocess\").run([\"rm\",\"a\"])'",
+        ],
+        &[],
+    );
+}
+
+/// SAFE-5, SAFE-4: a command that goes through the absolute path of the project writes there, and one that leaves it writes
+/// nothing.
+#[test]
+fn the_folder_of_a_command_line_is_followed() {
+    let (sim, workspace) = with_replies(Protocol::Anthropic, []);
+    let root = workspace.path().display().to_string();
+    drop(sim);
+    for (command, code, made) in [
+        (format!("cd {root} && echo x > one.txt"), 0, "one.txt"),
+        (
+            "mkdir sub && cd sub && cd .. && echo x > two.txt".to_owned(),
+            0,
+            "two.txt",
+        ),
+        ("cd sub && echo x > ../../three.txt".to_owned(), 5, "../three.txt"),
+    ] {
+        let call = Reply::call("bash", json!({ "command": command }));
+        let sim = windlass_testkit::SimServer::script(super::support::script([call, Reply::text("fine")]));
+        workspace.use_sim(&sim, Protocol::Anthropic);
+        workspace.run(&["exec", "go"]).output().assert_code(code);
+        assert_eq!(workspace.has(made), code == 0, "{command}");
+    }
+}
