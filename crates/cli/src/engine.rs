@@ -208,14 +208,25 @@ pub(crate) fn not_begun(error: ClientError) -> Problem {
     Problem::new(kind, error.to_string())
 }
 
+/// Returns a folder whose path is text, as that of a session must be.
+fn named(folder: PathBuf) -> Result<PathBuf, Problem> {
+    if folder.to_str().is_some() {
+        return Ok(folder);
+    }
+    Err(Problem::usage(format!(
+        "{}: a session cannot work in this folder, because its path is not UTF-8 text; rename the folder",
+        folder.display()
+    )))
+}
+
 /// Returns the folder to work in.
 pub(crate) fn working_directory(given: Option<&Path>) -> Result<PathBuf, Problem> {
     let here = environment::current_dir()
         .map_err(|error| Problem::usage(format!("the current folder cannot be used: {error}")))?;
-    let Some(given) = given else { return Ok(here) };
+    let Some(given) = given else { return named(here) };
     let path = here.join(given);
     match std::fs::canonicalize(&path) {
-        Ok(path) if path.is_dir() => Ok(path),
+        Ok(path) if path.is_dir() => named(path),
         Ok(_) => Err(Problem::usage(format!(
             "--cd {}: this is not a folder",
             given.display()

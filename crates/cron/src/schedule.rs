@@ -245,11 +245,20 @@ fn pattern(text: &str) -> Result<Form, ScheduleError> {
         let why = error.to_string();
         let why = why.trim_end_matches('.');
         let why = why.strip_prefix("Component error: ").unwrap_or(why);
+        // The library speaks of its own types.
+        let why = why
+            .strip_prefix("Pattern contains illegal characters: ")
+            .unwrap_or(why);
+        let why = why.strip_prefix("Invalid pattern: ").unwrap_or(why);
         let why = match why {
             "Number out of bounds" => "a number is too large or too small for its field",
+            "CronPattern cannot be an empty string" => "it is empty",
             why => why,
         };
-        invalid(text, why)
+        invalid(
+            text,
+            why.replace("CronPattern contains illegal", "it contains the illegal"),
+        )
     })?;
     // The hours are the third of six or seven fields, and the second of five.
     let fields: Vec<&str> = cron_fields(&pattern);

@@ -152,7 +152,17 @@ fn mistakes_are_explained() {
     for (text, zone, expected) in [
         ("0 0 30 2 *", "UTC", "`0 0 30 2 *` never fires"),
         ("0 0 31 4,6 *", "UTC", "never fires"),
-        ("", "UTC", "is not a schedule"),
+        ("", "UTC", "`` is not a schedule: it is empty"),
+        (
+            "a b c d e",
+            "UTC",
+            "is not a schedule: it contains the illegal character 'A'",
+        ),
+        (
+            "* * * *",
+            "UTC",
+            "is not a schedule: Pattern must have between 5 and 7 fields",
+        ),
         ("61 * * * *", "UTC", "`61 * * * *` is not a schedule"),
         ("* * *", "UTC", "expected a cron pattern such as"),
         ("every soon", "UTC", "`soon` is not a duration"),

@@ -131,13 +131,15 @@ impl HookAnswer {
             Some("block" | "deny") => self.deny(reason.as_deref().unwrap_or("a hook blocked it")),
             Some("approve" | "allow") if occasion.decides() => self.choose(HookChoice::Allow, reason),
             Some("ask") if occasion.decides() => self.choose(HookChoice::Ask, reason),
-            _ => {}
+            Some("approve" | "allow" | "ask") => {}
+            _ => self.unknown(occasion, map.get("decision")),
         }
         if map.get("continue") == Some(&Value::Bool(false)) {
             self.stop = Some(text(map, "stopReason").unwrap_or_else(|| "a hook stopped it".to_owned()));
         }
         self.messages.extend(text(map, "systemMessage"));
         let Some(specific) = map.get("hookSpecificOutput").and_then(Value::as_object) else {
+            self.unknown(occasion, map.get("hookSpecificOutput"));
             return;
         };
         self.context.extend(text(specific, "additionalContext"));
@@ -147,11 +149,7 @@ impl HookAnswer {
                 Some("deny") => self.deny(reason.as_deref().unwrap_or("a hook denied it")),
                 Some("allow") => self.choose(HookChoice::Allow, reason),
                 Some("ask" | "defer") => self.choose(HookChoice::Ask, reason),
-                Some(other) => self.choose(
-                    HookChoice::Ask,
-                    Some(format!("a hook answered with the unknown decision `{other}`")),
-                ),
-                None => {}
+                _ => self.unknown(occasion, specific.get("permissionDecision")),
             }
             self.input = specific
                 .get("updatedInput")
@@ -184,6 +182,20 @@ impl HookAnswer {
                     other => other.to_string(),
                 });
         }
+    }
+
+    /// Asks if a hook decided something that cannot be understood: it may have meant no.
+    fn unknown(&mut self, occasion: Occasion, decision: Option<&Value>) {
+        let Some(decision) = decision.filter(|decision| occasion.decides() && !decision.is_null()) else {
+            return;
+        };
+        let shown = match decision {
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        let shown: String = shown.chars().take(60).collect();
+        let reason = format!("a hook answered with the unknown decision `{shown}`");
+        self.choose(HookChoice::Ask, Some(reason));
     }
 
     /// Takes a decision, unless the hook already made a stronger one.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -80,13 +81,19 @@ pub(crate) fn admitted(access: &ServerAccess, request: &Request) -> Result<(), P
     }
     let headers = request.headers();
     let host = host(request).unwrap_or_default();
-    if !access.is_own_host(host) {
+    // A request that names a whole address asks for that one, whatever its `Host` says.
+    let named = request.uri().authority().map(Authority::as_str);
+    let stranger = [Some(host), named]
+        .into_iter()
+        .flatten()
+        .find(|host| !access.is_own_host(host));
+    if let Some(host) = stranger {
         let text = format!("this server is not called `{}`", printable(host));
         let name = host.split(':').next().unwrap_or_default();
         return Err(Problem::refused(StatusCode::MISDIRECTED_REQUEST, "host", text)
             .fixed_by(format!("windlass serve --name {}", printable(name))));
     }
-    if let Some(origin) = headers.get(header::ORIGIN) {
+    for origin in headers.get_all(header::ORIGIN) {
         let origin = origin.to_str().unwrap_or("(not text)");
         if !access.is_own_origin(origin) {
             let text = format!("a page of `{}` may not use this server", printable(origin));
@@ -98,10 +105,9 @@ pub(crate) fn admitted(access: &ServerAccess, request: &Request) -> Result<(), P
             );
         }
     }
-    let site = headers
-        .get("sec-fetch-site")
-        .map(|site| site.to_str().unwrap_or_default());
-    if !matches!(site, None | Some("same-origin" | "none")) {
+    let mut sites = headers.get_all("sec-fetch-site").iter();
+    let is_own = |site: &HeaderValue| matches!(site.to_str(), Ok("same-origin" | "none"));
+    if !sites.all(is_own) {
         let text = "a page of another site may not use this server";
         return Err(Problem::refused(StatusCode::FORBIDDEN, "sec_fetch_site", text)
             .fixed_by(format!("open {} in its own tab", access.url())));

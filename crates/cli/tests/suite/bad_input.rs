@@ -1,6 +1,8 @@
 //! Bad input: the problem, the fix, and the exit code.
 
+use std::ffi::OsStr;
 use std::net::TcpListener;
+use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 use windlass_sim::{Fault, Protocol, Reply};
@@ -535,4 +537,22 @@ fn wrong_arguments_cannot_reach_the_terminal() {
         assert!(output.stderr.contains("red"), "{output}");
         assert!(!output.stderr.contains(affects), "{output}");
     }
+}
+
+/// EXT-6: a folder whose path is not text is refused before a session begins, with the reason.
+#[test]
+fn a_folder_with_an_unreadable_name_is_refused() {
+    let workspace = workspace();
+    let folder = workspace.path().join(OsStr::from_bytes(b"w\xff"));
+    std::fs::create_dir(&folder).unwrap();
+    let refused = |run: windlass_testkit::Run| {
+        run.output()
+            .assert_code(2)
+            .assert_says("its path is not UTF-8 text; rename the folder");
+    };
+    let command = ["exec", "--provider", "sim", "hello"];
+    refused(workspace.run(&command).cwd(&folder));
+    refused(workspace.run(&command).arg("--cd").arg(&folder));
+    let listed = workspace.run(&["sessions", "list", "--all", "--json"]).output();
+    assert_eq!(listed.json(), serde_json::json!([]));
 }

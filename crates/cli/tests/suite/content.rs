@@ -169,6 +169,78 @@ fn items_of_a_provider_keep_their_form() {
     }
 }
 
+/// PROV-6, MSG-7: a field of another form than its wire says costs neither the text nor the call beside it, and the reply is
+/// not asked for again.
+#[test]
+fn fields_in_odd_forms_do_not_cost_the_reply() {
+    let item = |item: &str| {
+        format!(
+            r#"{{"id":"r","status":"completed","model":"sim-1","output":[{item}],"usage":{{"input_tokens":1}}}}"#
+        )
+    };
+    let delta = |delta: &str, end: &str| {
+        let first = format!(r#"{{"id":"c","model":5,"choices":[{{"index":0,"delta":{delta}}}]}}"#);
+        let last = format!(r#"{{"id":"c","choices":[{{"index":0,"delta":{{}},"finish_reason":"{end}"}}]}}"#);
+        format!("data: {first}\n\ndata: {last}\n\ndata: [DONE]\n\n")
+    };
+    let call = |index: &str| {
+        let function = r#"{"name":"read_file","arguments":{"path":"a.txt"}}"#;
+        format!(r#"{{"tool_calls":[{{"index":{index},"id":"c1","type":"function","function":{function}}}]}}"#)
+    };
+    let (json, sse) = ("application/json", "text/event-stream");
+    let (chat, responses) = (Protocol::Chat, Protocol::Responses);
+    let cases = [
+        (
+            responses,
+            json,
+            item(
+                r#"{"type":"function_call","id":"f","call_id":"c1","name":"read_file","arguments":{"path":"a.txt"}}"#,
+            ),
+        ),
+        (
+            responses,
+            json,
+            item(
+                r#"{"type":"message","role":"assistant","content":[5,null,{"type":"nova"},{"type":"output_text","text":"said"}]}"#,
+            ),
+        ),
+        (
+            responses,
+            json,
+            item(r#"{"type":"message","role":"assistant","content":"said"}"#),
+        ),
+        (chat, sse, delta(&call("\"0\""), "tool_calls")),
+        (chat, sse, delta(&call("-1"), "tool_calls")),
+        (
+            chat,
+            sse,
+            delta(
+                r#"{"content":"said","reasoning_details":"x","refusal":{}}"#,
+                "stop",
+            ),
+        ),
+    ];
+    for (wire, form, body) in cases {
+        let odd = Fault::status(200).body(&body).header("content-type", form);
+        let replies = [Reply::text("").fault(odd), Reply::text("fine").forever()];
+        let (sim, workspace) = with_replies(wire, replies);
+        workspace.write("a.txt", "hello from the file");
+        let output = run(&workspace, &["exec", "go"]);
+        if body.contains("read_file") {
+            assert_eq!(sim.count(), 2, "{body}\n{output}");
+            assert!(sim.outlines()[1].contains("hello from the file"), "{body}");
+        } else {
+            assert_eq!(
+                (sim.count(), output.stdout.trim()),
+                (1, "said"),
+                "{body}\n{output}"
+            );
+        }
+        run(&workspace, &["exec", "--continue", "again"]);
+        run(&workspace, &["db", "check"]);
+    }
+}
+
 /// MSG-2, MSG-7: parts of a newer version come back byte for byte.
 #[test]
 fn unknown_parts_keep_their_form() {

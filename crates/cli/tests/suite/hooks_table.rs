@@ -209,6 +209,30 @@ fn failures() -> Vec<Case> {
             asked("not valid JSON"),
         ),
         case(
+            "an unknown decision",
+            "PreToolUse",
+            r#"echo '{"decision":"refuse"}'"#,
+            asked("unknown decision `refuse`"),
+        ),
+        case(
+            "a decision of another type",
+            "PreToolUse",
+            r#"echo '{"hookSpecificOutput":{"permissionDecision":["deny"]}}'"#,
+            asked("unknown decision `[\"deny\"]`"),
+        ),
+        case(
+            "an answer of another type",
+            "PreToolUse",
+            r#"echo '{"hookSpecificOutput":"deny"}'"#,
+            asked("unknown decision `deny`"),
+        ),
+        case(
+            "no decision",
+            "PreToolUse",
+            r#"echo '{"decision":null,"hookSpecificOutput":{"permissionDecision":null}}'"#,
+            vec![File(RAN), Code(0)],
+        ),
+        case(
             "JSON after other text",
             "PreToolUse",
             r#"echo checking; echo '{"hookSpecificOutput":{"permissionDecision":"allow"}}'"#,

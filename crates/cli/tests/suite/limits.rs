@@ -299,6 +299,21 @@ fn cut_replies_have_a_cap() {
     }
 }
 
+/// LOOP-15, EXT-6: a reply that the provider pauses again and again ends the turn after three more tries, and is not said to
+/// be cut.
+#[test]
+fn paused_replies_have_a_cap() {
+    let reply = Reply::text("and so on").stop(Stop::PauseTurn).forever();
+    let (sim, workspace) = with_replies(Protocol::Anthropic, [reply]);
+    let output = workspace.run(&["exec", "go"]).output();
+    output
+        .assert_code(1)
+        .assert_says("The provider paused its reply 4 times in a row.");
+    assert!(!output.stderr.contains("max_output_tokens"), "{output}");
+    assert_eq!(sim.count(), 4);
+    sim.assert_valid();
+}
+
 /// LOOP-15, EXT-6: an empty reply is retried once, then the turn fails with a clear error.
 #[test]
 fn empty_replies_have_a_cap() {

@@ -444,6 +444,16 @@ fn checks_refuse_in_order() {
             "sec_fetch_site",
         ),
         (&[("Sec-Fetch-Site", "same-site"), cookie], 403, "sec_fetch_site"),
+        (&[("Origin", &own), evil, cookie, JSON], 403, "origin"),
+        (
+            &[
+                ("Sec-Fetch-Site", "none"),
+                ("Sec-Fetch-Site", "cross-site"),
+                cookie,
+            ],
+            403,
+            "sec_fetch_site",
+        ),
         (&[("Origin", &own)], 401, "credential"),
         (
             &[("Authorization", "Bearer wl_0123456789ab_00")],
@@ -471,7 +481,28 @@ fn checks_refuse_in_order() {
         assert_eq!(answer.header("access-control-allow-origin"), None);
         assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
     }
+    // A whole address in the first line counts like a `Host`.
+    for (host, status) in [("evil.example", 421), (server.addr.as_str(), 200)] {
+        let target = format!("http://{host}/api/sessions");
+        let answer = http(&server.addr, "GET", &target, &[cookie], "");
+        assert_eq!(answer.status, status, "{target}");
+    }
     assert_eq!(server.get("/api/sessions")["sessions"], json!([]));
+    for (body, found) in [
+        ("[]", "a list"),
+        ("null", "null"),
+        (" \"x\"", "a string"),
+        ("-1", "a number"),
+        ("true", "a truth value"),
+    ] {
+        let refused = server.request("POST", "/api/sessions", body);
+        let expected = format!("expected a JSON object, found {found}");
+        assert_eq!(
+            (refused.status, refused.json()["detail"].as_str()),
+            (400, Some(expected.as_str())),
+            "{body}"
+        );
+    }
     let good = [
         cookie,
         JSON,

@@ -7,6 +7,16 @@ use crate::middleware::Shrink;
 use crate::provider::{ProviderError, Remedy, StopReason};
 use crate::turn::Outcome;
 
+/// Reasons a reply is not whole, with what helps against them.
+const CUT: (&str, &str) = (
+    "The reply was cut at the output limit",
+    "Raise `agent.max_output_tokens`, or ask for smaller steps.",
+);
+const PAUSED: (&str, &str) = (
+    "The provider paused its reply",
+    "Send another message to continue, or use another model.",
+);
+
 impl Turn {
     pub(super) fn replied(&mut self, message: Message, stop: StopReason) {
         let text = message.text().trim().to_owned();
@@ -39,7 +49,7 @@ impl Turn {
             StopReason::MaxTokens => self.cut_off(text, calls),
             StopReason::Pause if calls.is_empty() => {
                 self.say(text);
-                self.count_cut(|turn| turn.end_iteration(Next::Iterate));
+                self.count_cut(PAUSED, |turn| turn.end_iteration(Next::Iterate));
             }
             _ if calls.is_empty() => {
                 self.streaks.cut = 0;
@@ -56,7 +66,7 @@ impl Turn {
     fn cut_off(&mut self, text: String, calls: Vec<ToolCall>) {
         self.say(text);
         let last = calls.len().saturating_sub(1);
-        self.count_cut(|turn| {
+        self.count_cut(CUT, |turn| {
             if calls.is_empty() {
                 let prompt = vec![Part::context(FragmentSource::Prompt, CONTINUE_PROMPT)];
                 turn.append(Message::new(&turn.session, Role::User, prompt, turn.now));
@@ -72,14 +82,11 @@ impl Turn {
         });
     }
 
-    fn count_cut(&mut self, go_on: impl FnOnce(&mut Self)) {
+    fn count_cut(&mut self, (what, hint): (&str, &str), go_on: impl FnOnce(&mut Self)) {
         self.streaks.cut += 1;
         if self.streaks.cut > self.limits.max_cut_replies {
-            let text = format!(
-                "The reply was cut at the output limit {} times in a row.",
-                self.streaks.cut
-            );
-            let hint = "Raise `agent.max_output_tokens`, or ask for smaller steps.".to_owned();
+            let text = format!("{what} {} times in a row.", self.streaks.cut);
+            let hint = hint.to_owned();
             self.close_open_calls();
             return self.fail(FailureKind::MaxTokens, text, Some(hint), FinishReason::MaxTokens);
         }

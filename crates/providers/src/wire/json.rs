@@ -53,6 +53,14 @@ where
     Ok(serde_json::from_str(raw.get()).ok())
 }
 
+/// Returns the arguments of a call as text; some servers send the object itself.
+pub(crate) fn argument_text(raw: &str) -> String {
+    match raw.starts_with('"').then(|| lenient(raw)) {
+        Some(Value::String(text)) => text,
+        _ => raw.to_owned(),
+    }
+}
+
 /// Reads a token count. Compatible servers also send fractions and numbers in quotes; anything that cannot be a
 /// count is none.
 pub(crate) fn token_count<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {

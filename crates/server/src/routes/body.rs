@@ -36,8 +36,17 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         })?;
         let text: &[u8] = if bytes.is_empty() { b"{}" } else { &bytes };
         // A list would be read as the fields in their order.
-        if text.trim_ascii_start().first() == Some(&b'[') {
-            return Err(Problem::field("body", "expected a JSON object, found a list"));
+        let found = match text.trim_ascii_start().first() {
+            Some(b'[') => Some("a list"),
+            Some(b'"') => Some("a string"),
+            Some(b'n') => Some("null"),
+            Some(b't' | b'f') => Some("a truth value"),
+            Some(b'-' | b'0'..=b'9') => Some("a number"),
+            _ => None,
+        };
+        if let Some(found) = found {
+            let text = format!("expected a JSON object, found {found}");
+            return Err(Problem::field("body", text));
         }
         let mut reader = serde_json::Deserializer::from_slice(text);
         let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {

@@ -4,13 +4,13 @@ use serde::de::{DeserializeOwned, Error};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
-use windlass_core::json::lenient;
 use windlass_core::model::Usage;
 
-use crate::wire::json::{Fields, if_readable, token_count};
+use crate::wire::json::{Fields, argument_text, if_readable, token_count};
 
 #[derive(Deserialize)]
 pub(super) struct Chunk {
+    #[serde(default, deserialize_with = "if_readable")]
     pub(super) model: Option<String>,
     pub(super) choices: Option<Vec<Choice>>,
     #[serde(default, deserialize_with = "if_readable")]
@@ -34,7 +34,9 @@ pub(super) struct Delta {
     content: Option<Value>,
     reasoning_content: Option<Value>,
     reasoning: Option<Value>,
+    #[serde(default, deserialize_with = "if_readable")]
     pub(super) reasoning_details: Option<Vec<Box<RawValue>>>,
+    #[serde(default, deserialize_with = "if_readable")]
     pub(super) refusal: Option<String>,
     pub(super) tool_calls: Option<Vec<Fragment>>,
 }
@@ -52,12 +54,17 @@ impl<'de> Deserialize<'de> for Fragment {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut rest = Fields::deserialize(deserializer)?;
         Ok(Self {
-            index: taken(&mut rest, "index")?,
+            index: rest.take("index").and_then(|index| position(index.get())),
             id: taken(&mut rest, "id")?,
             function: taken(&mut rest, "function")?,
             rest,
         })
     }
+}
+
+/// Reads the place of a call. Some servers send it in quotes, and others a number that is none.
+fn position(index: &str) -> Option<u64> {
+    index.trim_matches('"').parse().ok()
 }
 
 fn taken<T: DeserializeOwned, E: Error>(fields: &mut Fields, name: &str) -> Result<Option<T>, E> {
@@ -162,10 +169,7 @@ impl Function {
         let Some(arguments) = self.arguments.as_deref().map(RawValue::get) else {
             return String::new();
         };
-        match arguments.starts_with('"').then(|| lenient(arguments)) {
-            Some(Value::String(text)) => text,
-            _ => arguments.to_owned(),
-        }
+        argument_text(arguments)
     }
 }
 

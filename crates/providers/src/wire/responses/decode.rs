@@ -1,6 +1,6 @@
 //! Replies of Responses.
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use windlass_core::json::repaired;
@@ -12,7 +12,8 @@ use crate::wire::Wire;
 use crate::wire::draft::{At, Draft};
 use crate::wire::ids::CallIds;
 use crate::wire::json::{
-    Fields, ObjectWriter, if_readable, is_sound_object, object_text, text, token_count, tool_name,
+    Fields, ObjectWriter, argument_text, if_readable, is_sound_object, object_text, text, token_count,
+    tool_name,
 };
 use crate::wire::reply::{Decode, EventError};
 
@@ -174,8 +175,7 @@ impl Decoder {
                 self.added(output, Some(raw), events);
                 if let Some(slot) = self.find(output, 0, Kind::Call) {
                     if self.draft.text(slot.at).is_empty() {
-                        self.draft
-                            .extend(slot.at, item.arguments.as_deref().unwrap_or_default(), events);
+                        self.draft.extend(slot.at, &item.arguments(), events);
                     }
                     kept = self.call_item(raw, &item, slot.at).unwrap_or(kept);
                 }
@@ -224,16 +224,21 @@ impl Decoder {
     /// Returns the call as it goes back, or `None` if it can go back as it came.
     fn call_item(&self, raw: &RawValue, item: &Item, at: At) -> Option<Box<RawValue>> {
         let id = self.draft.call_id(at);
-        let arguments = item.arguments.as_deref().unwrap_or_default();
+        let arguments = item.arguments();
         let name = item.name.as_deref().unwrap_or_default();
-        if item.call_id.as_deref() == Some(id) && is_sound_object(arguments) && tool_name(name) == name {
+        let is_text = item
+            .arguments
+            .as_ref()
+            .is_some_and(|raw| raw.get().starts_with('"'));
+        let is_sound = is_text && is_sound_object(&arguments) && tool_name(name) == name;
+        if item.call_id.as_deref() == Some(id) && is_sound {
             return None;
         }
         ObjectWriter::new()
             .fields(&Fields::read(raw), &["call_id", "name", "arguments"])
             .field("call_id", id)
             .field("name", tool_name(name).as_ref())
-            .field("arguments", object_text(arguments).as_ref())
+            .field("arguments", object_text(&arguments).as_ref())
             .finish()
     }
 
@@ -366,19 +371,49 @@ struct Details {
     cached_tokens: Option<u64>,
 }
 
+/// Fields of an item, each as far as it can be read: one that cannot must not cost the others.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Item {
     r#type: String,
+    #[serde(deserialize_with = "if_readable")]
     call_id: Option<String>,
+    #[serde(deserialize_with = "if_readable")]
     name: Option<String>,
-    arguments: Option<String>,
+    arguments: Option<Box<RawValue>>,
+    #[serde(deserialize_with = "if_readable")]
     encrypted_content: Option<String>,
+    #[serde(deserialize_with = "parts")]
     content: Option<Vec<Map<String, Value>>>,
+    #[serde(deserialize_with = "parts")]
     summary: Option<Vec<Map<String, Value>>>,
 }
 
+/// Reads the parts of an item at their places. A text alone is one part.
+fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Map<String, Value>>>, D::Error> {
+    let text = |text: String| Map::from_iter([("text".to_owned(), Value::String(text))]);
+    Ok(match Value::deserialize(deserializer)? {
+        Value::Array(parts) => Some(
+            parts
+                .into_iter()
+                .map(|part| match part {
+                    Value::Object(part) => part,
+                    _ => Map::new(),
+                })
+                .collect(),
+        ),
+        Value::String(whole) => Some(vec![text(whole)]),
+        _ => None,
+    })
+}
+
 impl Item {
+    fn arguments(&self) -> String {
+        self.arguments
+            .as_deref()
+            .map_or_else(String::new, |raw| argument_text(raw.get()))
+    }
+
     fn read(raw: &RawValue) -> Self {
         serde_json::from_str(&repaired(raw.get())).unwrap_or_default()
     }
