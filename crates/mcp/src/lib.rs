@@ -36,5 +36,6 @@ pub use self::config::{
 pub use self::content::plain as plain_text;
 pub use self::definitions::Definitions;
 pub use self::era::EraMemory;
+pub use self::naming::server_part;
 pub use self::server::{McpServer, Phase, PromptInfo, ResourceInfo, ServerReport};
 pub use self::set::{Environment, ServerSet};

@@ -13,7 +13,7 @@ const DIGEST: usize = 6;
 /// providers accept. A tool whose name had to be changed gets a digest of its own name at the end, so that the name
 /// does not depend on the other tools.
 pub(crate) fn tool_names(server: &str, tools: &[&str]) -> Vec<String> {
-    let prefix = format!("mcp__{}__", clean(server));
+    let prefix = format!("mcp__{}__", server_part(server));
     let mut taken = BTreeSet::new();
     let named = tools.iter().enumerate().map(|(index, tool)| {
         let plain = format!("{prefix}{}", clean(tool));
@@ -28,8 +28,22 @@ pub(crate) fn tool_names(server: &str, tools: &[&str]) -> Vec<String> {
     named.collect()
 }
 
-/// Replaces what is not allowed in a name. Two underscores in a row separate the parts, so none stay within one.
-pub(crate) fn clean(text: &str) -> String {
+/// Returns the part of tool names that stands for a server. Servers whose names have the same part cannot be told apart
+/// by permission rules. Two underscores separate the parts, so that there are none in it or at its ends: a rule for
+/// `mcp__a__*` covers no server but `a`.
+pub fn server_part(name: &str) -> String {
+    let mut part = clean(name);
+    while part.contains("__") {
+        part = part.replace("__", "_");
+    }
+    match part.trim_matches('_') {
+        "" => "unnamed".to_owned(),
+        part => part.to_owned(),
+    }
+}
+
+/// Replaces what is not allowed in a name.
+fn clean(text: &str) -> String {
     let sign = |sign: char| match sign {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '_' => sign,
         _ => '_',
@@ -67,6 +81,15 @@ mod tests {
         for name in &names {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
             assert!(name.len() <= MAX_NAME && name.bytes().all(is_plain), "{name}");
+        }
+        for (server, part) in [
+            ("a__b", "a_b"),
+            ("_a_", "a"),
+            ("a.b", "a_b"),
+            ("..", "unnamed"),
+            ("a", "a"),
+        ] {
+            assert_eq!(tool_names(server, &["c"])[0], format!("mcp__{part}__c"));
         }
         // The name of a tool does not depend on the others.
         assert_eq!(tool_names("my server", &["a/b"])[0], names[3]);

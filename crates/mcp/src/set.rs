@@ -8,6 +8,7 @@ use windlass_core::tool::AnyTool;
 use crate::config::{Launcher, McpServerConfig};
 use crate::definitions::Definitions;
 use crate::era::EraMemory;
+use crate::naming::server_part;
 use crate::oauth::TokenFile;
 use crate::search::{CallTool, ResourceTool, SearchTool};
 use crate::server::{McpServer, Phase};
@@ -54,7 +55,7 @@ impl ServerSet {
         let around = Arc::clone(&base.around);
         let servers = configs
             .into_iter()
-            .filter(|config| base.find(&config.name).is_none())
+            .filter(|config| !base.has_part(&config.name))
             .map(|config| McpServer::new(config, Arc::clone(&around)))
             .collect();
         Arc::new(Self {
@@ -69,6 +70,13 @@ impl ServerSet {
         let mut all = self.base.as_ref().map(|base| base.servers()).unwrap_or_default();
         all.extend(self.servers.iter().cloned());
         all
+    }
+
+    /// Returns true if a server has this name, or one that is the same in the names of tools.
+    fn has_part(&self, name: &str) -> bool {
+        let part = server_part(name);
+        let mut servers = self.servers().into_iter();
+        servers.any(|server| server_part(&server.config().name) == part)
     }
 
     /// Returns the server with this name.

@@ -56,6 +56,32 @@ fn a_tool_of_a_server_is_called() {
     );
 }
 
+/// MCP-4, SAFE-6: a rule for a server covers no other whose name begins like it, and of servers whose tools would have
+/// the same names only the first is used.
+#[test]
+fn no_server_passes_for_another() {
+    let entry = |name: &str| {
+        format!(
+            "[mcp_servers.\"{name}\"]\ncommand = \"python3\"\nargs = [\"server.py\", \"plain\"]\nstartup_timeout = 30\n"
+        )
+    };
+    let names = ["plain", "plain__evil", "plain.evil"];
+    let own = format!(
+        "[security]\nallow = [\"mcp__plain__*\"]\n{WAIT}{}",
+        names.map(entry).concat()
+    );
+    for (tool, code) in [("mcp__plain__echo", 0), ("mcp__plain_evil__echo", 5)] {
+        let replies = [Reply::call(tool, json!({ "text": "hello" })), Reply::text("done")];
+        let (sim, workspace) = with_replies(Protocol::Anthropic, replies);
+        workspace.write("server.py", SERVER);
+        workspace.use_sim_with(&sim, Protocol::Anthropic, &own);
+        let output = workspace.run(&["exec", "go"]).limit(PATIENCE).output();
+        output
+            .assert_code(code)
+            .assert_says("and their tools would have the same names");
+    }
+}
+
 /// MCP-3, MCP-4, TOOL-2: nothing waits for servers; `tool_search` finds their tools, and `mcp_call` runs one.
 #[test]
 fn tools_are_found_without_waiting() {

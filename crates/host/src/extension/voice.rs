@@ -11,7 +11,7 @@ use futures_util::stream::FuturesUnordered;
 use serde_json::{Map, Value};
 use windlass_api::SessionInputs;
 use windlass_core::permission::Rule;
-use windlass_mcp::{McpServer, Phase, plain_text};
+use windlass_mcp::{McpServer, Phase, plain_text, server_part};
 use windlass_service::{ExtensionCommand, ExtensionReply};
 
 use self::listening::{GET, Listening, START, STOP, SpeechSession};
@@ -158,7 +158,7 @@ impl VoiceExtension {
             return Ok(());
         };
         let denied = |tool: &str| -> Option<Rule> {
-            let name = format!("mcp__{server}__{tool}");
+            let name = format!("mcp__{}__{tool}", server_part(server));
             calls
                 .config
                 .policy

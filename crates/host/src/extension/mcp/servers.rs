@@ -8,7 +8,7 @@ use windlass_config::folders::Folders;
 use windlass_config::settings::Settings;
 use windlass_config::trust::{self, TrustState};
 use windlass_config::{Problem, ProblemKind};
-use windlass_mcp::{McpServerConfig, McpTransport, ServerOrigin, file};
+use windlass_mcp::{McpServerConfig, McpTransport, ServerOrigin, file, server_part};
 
 use crate::plugins;
 
@@ -93,13 +93,24 @@ impl ConfiguredServers {
         self.warnings.extend(warnings);
         for mut server in servers {
             server.origin = origin;
-            match self.servers.iter().any(|known| known.name == server.name) {
-                true => self.warnings.push(format!(
-                    "MCP server {}: the {} one is not used, because an earlier one has the same name",
-                    server.name,
-                    origin.word()
-                )),
-                false => self.servers.push(server),
+            let part = server_part(&server.name);
+            let earlier = self.servers.iter().find(|known| server_part(&known.name) == part);
+            match earlier {
+                Some(earlier) => {
+                    let why = match earlier.name == server.name {
+                        true => "has the same name".to_owned(),
+                        false => format!(
+                            "is called {}, and their tools would have the same names",
+                            earlier.name
+                        ),
+                    };
+                    self.warnings.push(format!(
+                        "MCP server {}: the {} one is not used, because an earlier one {why}",
+                        server.name,
+                        origin.word()
+                    ));
+                }
+                None => self.servers.push(server),
             }
         }
     }
