@@ -1,5 +1,6 @@
 //! The servers of a session, and the tools that they offer.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -49,13 +50,18 @@ impl ServerSet {
         })
     }
 
-    /// Creates a set with the servers of another one, and further servers after them. A name that the other one has
-    /// means its server. None of the further ones is started yet.
+    /// Creates a set with the servers of another one, and further servers after them. A name that an earlier one has, or one
+    /// that would be the same in the names of tools, means that server. None of the further ones is started yet.
     pub fn extending(base: &Arc<Self>, configs: Vec<McpServerConfig>) -> Arc<Self> {
         let around = Arc::clone(&base.around);
+        let known = base.servers();
+        let mut parts: BTreeSet<String> = known
+            .iter()
+            .map(|server| server_part(&server.config().name))
+            .collect();
         let servers = configs
             .into_iter()
-            .filter(|config| !base.has_part(&config.name))
+            .filter(|config| parts.insert(server_part(&config.name)))
             .map(|config| McpServer::new(config, Arc::clone(&around)))
             .collect();
         Arc::new(Self {
@@ -70,13 +76,6 @@ impl ServerSet {
         let mut all = self.base.as_ref().map(|base| base.servers()).unwrap_or_default();
         all.extend(self.servers.iter().cloned());
         all
-    }
-
-    /// Returns true if a server has this name, or one that is the same in the names of tools.
-    fn has_part(&self, name: &str) -> bool {
-        let part = server_part(name);
-        let mut servers = self.servers().into_iter();
-        servers.any(|server| server_part(&server.config().name) == part)
     }
 
     /// Returns the server with this name.

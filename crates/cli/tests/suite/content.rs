@@ -201,7 +201,7 @@ fn fields_in_odd_forms_do_not_cost_the_reply() {
             responses,
             json,
             item(
-                r#"{"type":"message","role":"assistant","content":[5,null,{"type":"nova"},{"type":"output_text","text":"said"}]}"#,
+                r#"{"type":"message","role":"assistant","content":[5,null,{"type":"output_text","text":"said","annotations":[]}]}"#,
             ),
         ),
         (

@@ -181,7 +181,7 @@ impl Decoder {
                 }
             }
             "message" => {
-                for (part, content) in item.content.iter().flatten().zip(0..) {
+                for (part, content) in item.content.list.iter().zip(0..) {
                     self.refused |= text(part, "type") == "refusal";
                     let whole = if self.refused {
                         text(part, "refusal")
@@ -193,16 +193,14 @@ impl Decoder {
                         self.draft.extend(at, whole, events);
                     }
                 }
+                if item.content.is_odd {
+                    kept = message_item(raw, &item.content).unwrap_or(kept);
+                }
             }
             "reasoning" => {
                 let at = self.slot(output, 0, Kind::Reasoning, events);
                 if self.draft.text(at).is_empty() {
-                    let parts: Vec<&str> = item
-                        .summary
-                        .iter()
-                        .flatten()
-                        .map(|part| text(part, "text"))
-                        .collect();
+                    let parts: Vec<&str> = item.summary.list.iter().map(|part| text(part, "text")).collect();
                     self.draft.extend(at, &parts.join("\n\n"), events);
                 }
                 self.draft.seal(at, None, item.encrypted_content.clone());
@@ -212,7 +210,7 @@ impl Decoder {
         }
         self.close_output(output, None, events);
         // An empty message would be refused when it goes back.
-        let parts = item.content.unwrap_or_default();
+        let parts = item.content.list;
         let said = |part: &Map<String, Value>| {
             !text(part, "text").trim().is_empty() || !text(part, "refusal").trim().is_empty()
         };
@@ -342,6 +340,15 @@ struct Response<'a> {
     output: Option<Vec<&'a RawValue>>,
 }
 
+/// Returns a message as it goes back, with nothing but objects as its parts.
+fn message_item(raw: &RawValue, content: &Parts) -> Option<Box<RawValue>> {
+    let parts: Vec<&Map<String, Value>> = content.list.iter().filter(|part| !part.is_empty()).collect();
+    ObjectWriter::new()
+        .fields(&Fields::read(raw), &["content"])
+        .field("content", &parts)
+        .finish()
+}
+
 #[derive(Deserialize)]
 struct Incomplete {
     reason: Option<String>,
@@ -384,26 +391,49 @@ struct Item {
     #[serde(deserialize_with = "if_readable")]
     encrypted_content: Option<String>,
     #[serde(deserialize_with = "parts")]
-    content: Option<Vec<Map<String, Value>>>,
+    content: Parts,
     #[serde(deserialize_with = "parts")]
-    summary: Option<Vec<Map<String, Value>>>,
+    summary: Parts,
 }
 
-/// Reads the parts of an item at their places. A text alone is one part.
-fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<Map<String, Value>>>, D::Error> {
-    let text = |text: String| Map::from_iter([("text".to_owned(), Value::String(text))]);
+/// Parts of an item at their places. In the place of what is no object there is an empty one.
+#[derive(Default)]
+struct Parts {
+    list: Vec<Map<String, Value>>,
+    /// True if the parts cannot go back as they came.
+    is_odd: bool,
+}
+
+/// Reads the parts of an item. A text alone is one part.
+fn parts<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Parts, D::Error> {
     Ok(match Value::deserialize(deserializer)? {
-        Value::Array(parts) => Some(
-            parts
+        Value::Array(list) => Parts {
+            is_odd: !list.iter().all(Value::is_object),
+            list: list
                 .into_iter()
                 .map(|part| match part {
                     Value::Object(part) => part,
                     _ => Map::new(),
                 })
                 .collect(),
-        ),
-        Value::String(whole) => Some(vec![text(whole)]),
-        _ => None,
+        },
+        Value::String(text) => {
+            let fields = [
+                ("type", Value::from("output_text")),
+                ("text", Value::String(text)),
+                ("annotations", Value::Array(Vec::new())),
+            ];
+            Parts {
+                list: vec![
+                    fields
+                        .map(|(name, value)| (name.to_owned(), value))
+                        .into_iter()
+                        .collect(),
+                ],
+                is_odd: true,
+            }
+        }
+        _ => Parts::default(),
     })
 }
 
