@@ -31,6 +31,33 @@ pub(crate) struct GlobInput {
     path: Option<String>,
 }
 
+impl GlobInput {
+    /// Returns the pattern, and true if it finds folders.
+    fn parts(&self) -> (&str, bool) {
+        let pattern = self.pattern.strip_prefix("./").unwrap_or(&self.pattern);
+        match pattern.strip_suffix('/') {
+            Some(pattern) => (pattern, true),
+            None => (pattern, false),
+        }
+    }
+
+    /// Returns the folder that the search starts in, which the pattern may name as well as the path. It is what a judgement
+    /// is about.
+    fn start(&self) -> String {
+        let path = self.path.as_deref().unwrap_or(".");
+        let (pattern, _) = self.parts();
+        if !pattern.contains('/') {
+            return path.to_owned();
+        }
+        let (start, _) = split_root(pattern);
+        match start.as_os_str().is_empty() {
+            true => path.to_owned(),
+            false if start.starts_with("~") => start.to_string_lossy().into_owned(),
+            false => Path::new(path).join(start).to_string_lossy().into_owned(),
+        }
+    }
+}
+
 /// The tool.
 pub(crate) struct Glob {
     pub(crate) workspace: Workspace,
@@ -45,7 +72,7 @@ impl Tool for Glob {
     }
 
     fn judge(&self, input: &GlobInput) -> Judgement {
-        self.workspace.reading(input.path.as_deref().unwrap_or("."))
+        self.workspace.reading(&input.start())
     }
 
     async fn run(&self, input: GlobInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
@@ -59,11 +86,7 @@ impl Tool for Glob {
             }
             Err(error) => return Err(error.about(&name)),
         }
-        let pattern = input.pattern.strip_prefix("./").unwrap_or(&input.pattern);
-        let (pattern, folders) = match pattern.strip_suffix('/') {
-            Some(pattern) => (pattern, true),
-            None => (pattern, false),
-        };
+        let (pattern, folders) = input.parts();
         if pattern.is_empty() {
             return Err(ToolError::Invalid("`pattern` is empty.".to_owned()));
         }

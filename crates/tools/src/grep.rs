@@ -29,6 +29,8 @@ const MAX_BYTES: usize = 38_000;
 const MAX_CONTEXT: usize = 20;
 /// Maximum memory for a line. A longer line is not searched, and neither is the rest of its file.
 const MAX_LINE_MEMORY: usize = 64 << 20;
+/// Maximum size of a compiled pattern in bytes. The time that a search takes grows with it.
+const MAX_PATTERN_MEMORY: usize = 2 << 20;
 
 /// Searches file contents for a regular expression (Rust syntax). Prints `path:line: text`. Skips binary files and
 /// what .gitignore excludes.
@@ -99,6 +101,7 @@ fn matcher(input: &GrepInput) -> Result<RegexMatcher, ToolError> {
         .multi_line(true)
         .crlf(true)
         .line_terminator(Some(b'\n'))
+        .size_limit(MAX_PATTERN_MEMORY)
         .build(&input.pattern);
     built.map_err(|error| {
         ToolError::Invalid(format!(

@@ -631,3 +631,51 @@ fn the_folder_of_a_command_line_is_followed() {
         assert_eq!(workspace.has(made), code == 0, "{command}");
     }
 }
+
+/// SAFE-6, SAFE-3: the folder that a pattern of `glob` names is judged like one in its path: a rule that denies it holds, and one
+/// that allows it lets the search reach it outside.
+#[test]
+fn the_folder_of_a_pattern_is_judged() {
+    let outside = super::support::elsewhere();
+    std::fs::write(outside.path().join("found.h"), "").unwrap();
+    let folder = outside.path().display().to_string();
+    let allow = format!("security.allow=[\"glob({folder})\"]");
+    let found = format!("{folder}/*.h");
+    for (pattern, setting, code, told) in [
+        (
+            "secrets/*",
+            "security.deny=[\"glob(secrets)\"]",
+            0,
+            "forbids this",
+        ),
+        (
+            "./secrets/../secrets/k*",
+            "security.deny=[\"glob(secrets)\"]",
+            0,
+            "forbids this",
+        ),
+        (found.as_str(), allow.as_str(), 0, "found.h"),
+        (found.as_str(), "security.allow=[]", 5, ""),
+    ] {
+        let call = Reply::call("glob", json!({ "pattern": pattern }));
+        let (sim, workspace) = with_replies(Protocol::Anthropic, [call, Reply::text("fine")]);
+        workspace.write("secrets/key", "");
+        let output = workspace.run(&["exec", "go", "-c", setting]).output();
+        output.assert_code(code);
+        if code == 0 {
+            let outline = &sim.outlines()[1];
+            assert!(outline.contains(told), "{pattern}: {outline}");
+            assert!(!outline.contains("secrets/key"), "{pattern}: {outline}");
+        }
+    }
+}
+
+/// SAFE-2: a pattern of `grep` that would keep the processor busy for minutes is refused.
+#[test]
+fn a_huge_pattern_is_refused() {
+    let workspace = workspace();
+    workspace.write("long.txt", &"x".repeat(1_000_000));
+    let call = json!({ "pattern": "x{100000}" }).to_string();
+    let output = workspace.run(&["tools", "run", "grep", &call]).output();
+    output.assert_code(1).assert_says("size limit");
+}
