@@ -160,7 +160,7 @@ impl Workspace {
 
     /// Returns true if a path, with every link followed, is in the workspace or another writable folder.
     pub fn holds(&self, path: &str) -> bool {
-        self.contains(&self.real(path))
+        !is_other_home(path) && self.contains(&self.real(path))
     }
 
     fn contains(&self, real: &Path) -> bool {
@@ -193,7 +193,6 @@ impl Workspace {
     /// except in its last part.
     pub fn location(&self, folder: &str, path: &str) -> Location {
         let from_home = |text: &str| text.starts_with('~');
-        let is_other_home = |text: &str| from_home(text) && text != "~" && !text.starts_with("~/");
         if is_other_home(path) || is_other_home(folder) {
             return Location::Outside;
         }
@@ -356,6 +355,11 @@ fn plain(path: &Path) -> PathBuf {
         }
     }
     plain
+}
+
+/// Returns true if a path begins with the home folder of a user by name, as in `~root`, or with a folder of the shell.
+fn is_other_home(text: &str) -> bool {
+    text.starts_with('~') && text != "~" && !text.starts_with("~/")
 }
 
 fn real(path: &Path) -> PathBuf {

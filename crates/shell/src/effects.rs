@@ -98,7 +98,8 @@ fn fits(rule: Operands, operands: &[Word]) -> bool {
 /// A device is not a file to read: a terminal belongs to the user, and reading from some devices takes effect.
 fn devices(reader: &mut Reader<'_>, program: &str, operands: &[Word]) {
     let opens = !NAMES_ONLY.contains(&program);
-    if opens && operands.iter().any(|word| super::is_device(word.prefix())) {
+    let is_device = |word: &Word| super::is_device(&reader.place.path(word.prefix()));
+    if opens && operands.iter().any(is_device) {
         reader.raise(Category::Admin);
     }
 }

@@ -222,6 +222,8 @@ fn is_device(path: &str) -> bool {
         "/dev/urandom",
         "/dev/shm",
     ];
+    // `//dev/tty` and `/./dev/tty` are the same file.
+    let path = &*place::logical(path);
     path.starts_with("/dev/") && !is_sink(path) && !plain.contains(&path) && !path.starts_with("/dev/shm/")
 }
 

@@ -150,7 +150,7 @@ fn join(folder: &str, path: &str) -> String {
 }
 
 /// Returns a path without `.` and `..`, as the shell reads it: `..` undoes the name before it, even that of a link.
-fn logical(path: &str) -> String {
+pub(super) fn logical(path: &str) -> String {
     let is_absolute = path.starts_with('/');
     let mut parts: Vec<&str> = Vec::new();
     for part in path.split('/') {

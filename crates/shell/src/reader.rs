@@ -331,7 +331,7 @@ impl<'r> Reader<'r> {
                 self.raise(Category::Admin);
             }
             // bash opens network connections through some of these paths, and a terminal belongs to the user.
-            Some(target) if is_device(target) => self.raise(Category::Admin),
+            Some(target) if is_device(&self.place.path(target)) => self.raise(Category::Admin),
             Some(target) if writes && !is_sink(target) => self.raise(Category::Write),
             None if writes => self.raise(Category::Write),
             _ => {}

@@ -580,6 +580,8 @@ fn work_in_the_project_does_not_ask() {
             "popd; touch b",
             "git stash push && git push",
             "curl -s http://localhost.example.org",
+            "echo x > ~root/.bashrc",
+            "cat //dev/tty",
         ],
         &[],
     );
