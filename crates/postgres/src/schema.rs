@@ -14,9 +14,9 @@ const MIN_SERVER: i64 = 130_000;
 /// Users: owners of sessions, and of what was spent. An empty name is the local user.
 const USERS: &str = "
 ALTER TABLE session ADD COLUMN user_name text COLLATE \"C\" NOT NULL DEFAULT '';
-CREATE INDEX session_user ON session (user_name, updated_at) WHERE user_name <> '';
+CREATE INDEX session_users ON session (user_name, updated_at) WHERE user_name <> '';
 ALTER TABLE booking ADD COLUMN user_name text COLLATE \"C\" NOT NULL DEFAULT '';
-CREATE INDEX booking_user ON booking (user_name, time) WHERE user_name <> '';
+CREATE INDEX booking_users ON booking (user_name, time) WHERE user_name <> '';
 CREATE FUNCTION booking_user () RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
   NEW.user_name := coalesce((SELECT session.user_name FROM windlass.session WHERE session.id = NEW.session), NEW.user_name);
   RETURN NEW;
