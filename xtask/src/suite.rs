@@ -5,7 +5,7 @@ pub(crate) mod cluster;
 mod mcp_client;
 mod mcp_serve;
 mod node;
-mod postgres;
+pub(crate) mod postgres;
 mod prerequisites;
 mod retry;
 pub(crate) mod sdk;

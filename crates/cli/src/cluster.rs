@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass_api::Backend;
 use windlass_cluster::{ClusterConfig, ClusterPorts, DirectWire, Member, Term, bind};
@@ -89,6 +90,7 @@ pub(crate) async fn join(
         server.address,
         server.places.join(", ")
     );
+    let changed = Arc::new(Notify::new());
     let config = ClusterConfig {
         server,
         term: Term::default(),
@@ -101,6 +103,7 @@ pub(crate) async fn join(
         wire: Arc::new(wire),
         clock: Arc::new(SystemClock::default()),
         warn: Arc::new(|text| tell!("warning: {}", plain(text))),
+        changed: Arc::clone(&changed),
     };
     let member = Arc::new(Member::new(config, ports));
     member.join().await.map_err(problem)?;
@@ -108,12 +111,19 @@ pub(crate) async fn join(
     say!("{}", plain(&text));
     let backend = member.backend();
     let stop = CancellationToken::new();
-    Ok((Some(Joined { member, stop }), backend))
+    let joined = Joined {
+        member,
+        changed,
+        stop,
+    };
+    Ok((Some(joined), backend))
 }
 
 /// A server of a cluster.
 pub(crate) struct Joined {
     pub(crate) member: Arc<Member>,
+    /// Told when small values of the store may have changed.
+    pub(crate) changed: Arc<Notify>,
     stop: CancellationToken,
 }
 

@@ -120,6 +120,7 @@ impl Member {
                 Ok(Ok(beat)) => {
                     count(&shared.counts.beats);
                     mark = beat.mark;
+                    shared.has_own.store(beat.has_own, Ordering::Relaxed);
                     let is_back = shared.lease().beaten(sent, boot_time::now());
                     if is_back {
                         (shared.ports.warn)("contact with the store is back");
@@ -177,7 +178,9 @@ impl Member {
         let mut notices = shared.ports.cluster.notices(shared.id());
         while let Some(notice) = notices.next().await {
             match notice {
+                Notice::Preference => shared.ports.changed.notify_one(),
                 Notice::Again => {
+                    shared.ports.changed.notify_one();
                     shared.inbox.notify_one();
                     shared.work.notify_one();
                     lock(&shared.answers)
@@ -227,7 +230,7 @@ impl Member {
                 () = shared.compare.notified() => {}
                 () = shared.ports.clock.sleep(COMPARE) => {}
             }
-            if !shared.works() || (shared.ports.sessions.open_here().is_empty() && !self.may_own().await) {
+            if !shared.works() || !shared.has_own.load(Ordering::Relaxed) {
                 continue;
             }
             let unfinished = shared.ports.cluster.unfinished(Some(shared.id())).await;
@@ -238,11 +241,6 @@ impl Member {
             join_all(strays.map(|session| self.take_over(session))).await;
             shared.inbox.notify_one();
         }
-    }
-
-    /// Returns true after contact was lost: this server may own sessions that are not open.
-    async fn may_own(&self) -> bool {
-        self.shared.counts.lost.load(Ordering::Relaxed) > 0 || !self.reported.lock().await.is_empty()
     }
 
     async fn take_over(&self, session: &SessionId) {

@@ -319,6 +319,11 @@ pub trait Lifecycle: Send + Sync {
     fn cluster(&self) -> Option<Arc<dyn ClusterStore>> {
         None
     }
+
+    /// Returns counts in the text format of Prometheus; empty if the store has none.
+    fn metrics(&self) -> String {
+        String::new()
+    }
 }
 
 /// Every port of a store.

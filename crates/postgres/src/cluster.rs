@@ -208,6 +208,7 @@ async fn beat(
          gone AS (DELETE FROM server WHERE until < {NOW} - {KEPT} AND NOT EXISTS \
            (SELECT 1 FROM session WHERE session.owner = server.id) RETURNING 1) \
          SELECT {NOW}, EXISTS (SELECT 1 FROM session s WHERE {}), \
+           EXISTS (SELECT 1 FROM session s WHERE s.owner = $2 AND s.id IN ({WORK})), \
            ARRAY(SELECT DISTINCT i.session FROM inbox i JOIN session s ON s.id = i.session WHERE i.taken IS NULL AND s.owner = $2), \
            ARRAY(SELECT id FROM session WHERE moved_at > $7 AND $7 > 0 ORDER BY moved_at LIMIT 10000), \
            (SELECT count(*) FROM own), (SELECT count(*) FROM gone)",
@@ -230,7 +231,8 @@ async fn beat(
     Ok(Beat {
         mark: number(&found, 0),
         has_work: found.get(1),
-        inbox: sessions(2),
-        moved: sessions(3),
+        has_own: found.get(2),
+        inbox: sessions(3),
+        moved: sessions(4),
     })
 }

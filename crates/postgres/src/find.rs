@@ -191,6 +191,8 @@ pub(super) async fn set_preference(
             run(client, sql, &[&scope, &name]).await?
         }
     };
+    // Servers of a cluster hear it; nobody listens otherwise.
+    run(client, "SELECT pg_notify('wl_all', 'preference')", &[]).await?;
     Ok(())
 }
 

@@ -140,6 +140,7 @@ async fn attempt(context: &Context, batches: &[&Prepared]) -> Result<Vec<Outcome
         let sent: Vec<&Prepared> = open.iter().map(|place| batches[*place]).collect();
         let done = async {
             let mut client = context.client().await?;
+            context.times.sent();
             let stored = append::send(&mut client, &sent).await?;
             refusals(&client, &sent, stored).await
         };

@@ -39,6 +39,10 @@ impl Lifecycle for PostgresStore {
     fn cluster(&self) -> Option<Arc<dyn ClusterStore>> {
         Some(Arc::new(self.clone()))
     }
+
+    fn metrics(&self) -> String {
+        self.times.text()
+    }
 }
 
 #[async_trait]
@@ -84,7 +88,9 @@ impl SessionLog for PostgresStore {
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), LogError> {
         let lease = lease.clone();
         let has_ended = batch.events.iter().any(Event::is_terminal);
-        self.thread
+        let begun = self.clock.elapsed();
+        let appended = self
+            .thread
             .run(async move |context| {
                 let session = lease.session.clone();
                 group::append(std::rc::Rc::clone(&context), lease, batch).await?;
@@ -93,7 +99,9 @@ impl SessionLog for PostgresStore {
                 }
                 Ok(())
             })
-            .await
+            .await;
+        self.times.note(self.clock.elapsed().saturating_sub(begun));
+        appended
     }
 
     async fn renew(&self, lease: &Lease) -> Result<(), LogError> {
