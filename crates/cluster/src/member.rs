@@ -115,11 +115,16 @@ impl Member {
         let mut mark = 0;
         loop {
             let sent = boot_time::now();
+            // That of a living server ends later than the next heartbeat.
+            let mut ends = pace;
             let beating = shared.ports.cluster.beat(&config.server, config.term.lease, mark);
             match timeout(pace, beating).await {
                 Ok(Ok(beat)) => {
                     count(&shared.counts.beats);
                     mark = beat.mark;
+                    if let Some(left) = beat.ends_ms {
+                        ends = Duration::from_millis(left) + SOON;
+                    }
                     shared.has_own.store(beat.has_own, Ordering::Relaxed);
                     let is_back = shared.lease().beaten(sent, boot_time::now());
                     if is_back {
@@ -140,11 +145,8 @@ impl Member {
                 Ok(Err(_)) | Err(_) => count(&shared.counts.failed_beats),
             }
             let spent = boot_time::now().saturating_sub(sent);
-            shared
-                .ports
-                .clock
-                .sleep(pace.saturating_sub(spent).max(SOON))
-                .await;
+            let pause = pace.saturating_sub(spent).min(ends);
+            shared.ports.clock.sleep(pause.max(SOON)).await;
         }
     }
 
@@ -375,10 +377,7 @@ impl WireHandler for Handler {
 
     async fn events(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
         self.0.check()?;
-        match self.0.ports.sessions.is_open(session) {
-            true => self.0.ports.local.subscribe(session, after).await,
-            false => Err(ClientError::Closed(session.clone())),
-        }
+        self.0.ports.sessions.follow(session, after).await
     }
 }
 

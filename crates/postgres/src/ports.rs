@@ -281,10 +281,9 @@ impl Exchanges for PostgresStore {
         limit: u64,
     ) -> Result<bool, LogError> {
         let id = session.clone();
-        self.write(async move |transaction, again| {
-            exchanges::keep(transaction, &id, &new, (limit, again)).await
-        })
-        .await
+        // One statement, which may be sent twice.
+        self.read(async move |client| exchanges::keep(client, &id, &new, limit).await)
+            .await
     }
 
     async fn exchanges(&self, session: &SessionId) -> Result<Vec<Exchange>, LogError> {

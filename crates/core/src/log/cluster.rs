@@ -55,6 +55,8 @@ pub struct Beat {
     pub inbox: Vec<SessionId>,
     /// Sessions whose owner changed since the mark of the last beat.
     pub moved: Vec<SessionId>,
+    /// Time until the next lease of another server ends, unless it is renewed, in milliseconds.
+    pub ends_ms: Option<u64>,
     /// Mark for the next beat.
     pub mark: u64,
 }

@@ -46,6 +46,26 @@ async fn a_heartbeat_knows_unfinished_work() {
     assert!(!has_own().await, "the session of another owner");
 }
 
+/// DIST-3: a heartbeat tells when the next lease of another server ends, so that a takeover need not wait for the heartbeat
+/// after that.
+#[tokio::test]
+async fn a_heartbeat_knows_the_next_end_of_a_lease() {
+    let bed = Bed::new();
+    let cluster = bed.store.cluster().unwrap();
+    let alone = cluster.beat(&server(), LEASE, 0).await.unwrap();
+    assert_eq!(alone.ends_ms, None, "its own does not count");
+    let other = |name: &str| ServerInfo {
+        id: name.to_owned(),
+        ..server()
+    };
+    cluster.beat(&other("long"), LEASE * 100, 0).await.unwrap();
+    cluster.beat(&other("short"), LEASE * 10, 0).await.unwrap();
+    cluster.beat(&other("gone"), Duration::ZERO, 0).await.unwrap();
+    let ends = cluster.beat(&server(), LEASE, 0).await.unwrap().ends_ms;
+    let longest = u64::try_from((LEASE * 10).as_millis()).unwrap();
+    assert!(ends.is_some_and(|ends| 0 < ends && ends <= longest), "{ends:?}");
+}
+
 /// SRV-3, DIST-4: servers hear that a small value changed, such as a credential, whoever changed it.
 #[tokio::test]
 async fn changed_values_are_told() {

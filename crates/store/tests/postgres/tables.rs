@@ -1,8 +1,9 @@
 //! The tables, as `docs/store.md` describes them.
 
+use bytes::Bytes;
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
-use windlass_core::log::{Batch, DraftChange, NewSession};
+use windlass_core::log::{Batch, DraftChange, Exchange, NewExchange, NewSession, RecordedAnswer};
 use windlass_core::message::{Message, Part, Role};
 use windlass_testkit::{Flush, PostgresServer};
 
@@ -69,4 +70,35 @@ fn a_crash_loses_only_the_draft() {
     runtime.block_on(store.release(&opened.lease)).unwrap();
     let again = runtime.block_on(store.open(&"one".into(), "second")).unwrap();
     assert_eq!((again.draft, again.entries.len()), (None, 1));
+}
+
+/// OBS-2: an exchange that is sent twice is kept once, and one that builds on an exchange which a crash of the server lost is
+/// not kept; the next one, which is whole, is.
+#[tokio::test]
+async fn exchanges_build_on_what_is_there() {
+    let bed = Bed::new();
+    bed.session("one").await;
+    let keep = async |number: u64, shared: u64| {
+        let exchange = Exchange {
+            time: Timestamp(number),
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            request: Bytes::from_static(b"request"),
+            digest: format!("d{number}"),
+            before: Some((format!("d{}", number - 1), shared)),
+            last: None,
+            answer: RecordedAnswer::default(),
+            frame: None,
+        };
+        let new = NewExchange { exchange, shared };
+        bed.store.keep_exchange(&"one".into(), new, 1_000).await.unwrap()
+    };
+    assert!(keep(1, 0).await && keep(2, 3).await && keep(2, 3).await);
+    let kept = "SELECT string_agg(digest, ' ' ORDER BY number) FROM windlass.exchange";
+    assert_eq!(bed.sql(kept), "d1 d2");
+    bed.sql("DELETE FROM windlass.exchange WHERE number = 2; UPDATE windlass.session SET exchanges = 1");
+    assert!(!keep(3, 3).await);
+    assert!(keep(4, 0).await && keep(5, 3).await);
+    assert_eq!(bed.sql(kept), "d1 d4 d5");
+    assert_eq!(bed.sql("SELECT exchanges FROM windlass.session"), "3");
 }
