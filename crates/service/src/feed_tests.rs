@@ -117,8 +117,7 @@ async fn an_exact_reader_gets_what_is_stored() {
     let bed = Bed::new(STATES).await;
     let follow = || {
         let store = Arc::clone(&bed.store) as _;
-        bed.feed
-            .follow_exactly(bed.lease.session.clone(), 0, store)
+        bed.feed.follow_exactly(bed.lease.session.clone(), 0, store)
     };
     assert!(!bed.feed.is_awaited());
     let (mut early, mut usual) = (follow(), bed.follow(0));

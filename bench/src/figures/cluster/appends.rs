@@ -36,8 +36,18 @@ pub(super) fn measure(lab: &Lab, postgres: &PostgresServer, runtime: &Runtime) -
             least.push(floor(postgres, runtime, (Statement::Least, sessions, time))?);
         }
         let name = format!("appends of {sessions} sessions");
-        figures.push(figure(format!("{name} (floor: the same SQL)"), &own, &same, Target::AtLeast(0.7)));
-        figures.push(figure(format!("{name} (floor: the least SQL)"), &own, &least, Target::None));
+        figures.push(figure(
+            format!("{name} (floor: the same SQL)"),
+            &own,
+            &same,
+            Target::AtLeast(0.7),
+        ));
+        figures.push(figure(
+            format!("{name} (floor: the least SQL)"),
+            &own,
+            &least,
+            Target::None,
+        ));
     }
     Ok(figures)
 }

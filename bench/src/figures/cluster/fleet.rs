@@ -101,7 +101,11 @@ impl Watch {
         let (sender, receiver) = mpsc::unbounded_channel();
         tokio::spawn(async move {
             let mut line = Vec::new();
-            while reader.read_until(b'\n', &mut line).await.is_ok_and(|read| read > 0) {
+            while reader
+                .read_until(b'\n', &mut line)
+                .await
+                .is_ok_and(|read| read > 0)
+            {
                 let at = now();
                 if let Some(data) = line.strip_prefix(b"data: ") {
                     let event = serde_json::from_slice(data).unwrap_or_default();
@@ -118,7 +122,9 @@ impl Watch {
 
     pub(super) async fn next(&mut self) -> Result<Seen> {
         let next = tokio::time::timeout(PATIENCE, self.0.recv());
-        next.await.context("no event came in time")?.context("the stream ended")
+        next.await
+            .context("no event came in time")?
+            .context("the stream ended")
     }
 
     /// Waits for an event of this type.

@@ -77,7 +77,10 @@ pub(super) fn turns(lab: &Lab, postgres: &PostgresServer, runtime: &Runtime) -> 
         },
         Figure {
             name: format!("{name}: turns"),
-            agent: format!("{spent:.1} s, {:.1} ms in the store on average", times.sum / times.count as f64 * 1e3),
+            agent: format!(
+                "{spent:.1} s, {:.1} ms in the store on average",
+                times.sum / times.count as f64 * 1e3
+            ),
             floor: "–".to_owned(),
             value: turns as f64 / spent,
             unit: "turns/s",
@@ -117,7 +120,9 @@ async fn times(servers: &[Running]) -> Result<Times> {
         let text = server.metrics().await?;
         let mut classes = Vec::new();
         for line in text.lines() {
-            let Some((name, value)) = line.rsplit_once(' ') else { continue };
+            let Some((name, value)) = line.rsplit_once(' ') else {
+                continue;
+            };
             if let Some(bound) = name.strip_prefix(&format!("{TIMES}_bucket{{le=\"")) {
                 if let Ok(bound) = bound.trim_end_matches("\"}").parse::<f64>()
                     && bound.is_finite()
@@ -134,7 +139,11 @@ async fn times(servers: &[Running]) -> Result<Times> {
         }
         match times.classes.is_empty() {
             true => times.classes = classes,
-            false => times.classes.iter_mut().zip(classes).for_each(|(sum, own)| sum.1 += own.1),
+            false => times
+                .classes
+                .iter_mut()
+                .zip(classes)
+                .for_each(|(sum, own)| sum.1 += own.1),
         }
     }
     match times.count {

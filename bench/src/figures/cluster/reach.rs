@@ -22,16 +22,25 @@ pub(super) fn cancel(lab: &Lab, postgres: &PostgresServer, runtime: &Runtime) ->
         delay_ms: 20,
         ..ServeOptions::new(Wire::Anthropic, 0)
     };
-    let times = measured(lab, postgres, runtime, &options, async |owner, server, session, watch| {
-        owner.say(session).await?;
-        watch.until("delta").await?;
-        let sent = now();
-        let path = format!("/api/sessions/{session}/cancel");
-        let body = json!({});
-        let (_, ended) = tokio::try_join!(server.post(&path, &body), watch.until("canceled"))?;
-        Ok(milliseconds(sent, ended.at))
-    })?;
-    Ok(figure("cancellation through another server until the turn has ended", &times))
+    let times = measured(
+        lab,
+        postgres,
+        runtime,
+        &options,
+        async |owner, server, session, watch| {
+            owner.say(session).await?;
+            watch.until("delta").await?;
+            let sent = now();
+            let path = format!("/api/sessions/{session}/cancel");
+            let body = json!({});
+            let (_, ended) = tokio::try_join!(server.post(&path, &body), watch.until("canceled"))?;
+            Ok(milliseconds(sent, ended.at))
+        },
+    )?;
+    Ok(figure(
+        "cancellation through another server until the turn has ended",
+        &times,
+    ))
 }
 
 /// Measures permission requests that are answered through another server.
@@ -40,23 +49,32 @@ pub(super) fn answer(lab: &Lab, postgres: &PostgresServer, runtime: &Runtime) ->
         write: true,
         ..ServeOptions::new(Wire::Anthropic, 1)
     };
-    let times = measured(lab, postgres, runtime, &options, async |owner, server, session, watch| {
-        owner.say(session).await?;
-        let asked = watch.until("permission_request").await?;
-        let call = asked.event["call_id"].as_str();
-        let call = call.with_context(|| format!("no call: {}", asked.event))?;
-        let sent = now();
-        let path = format!("/api/sessions/{session}/replies/{call}");
-        let address = server.address();
-        let reply = async { request(&address, "POST", &path, r#"{"answer":"once"}"#).await };
-        let ((status, _), heard) = tokio::try_join!(reply, watch.until("permission_answer"))?;
-        if status != 204 {
-            bail!("the answer was refused: {status}");
-        }
-        watch.until("final").await?;
-        Ok(milliseconds(sent, heard.at))
-    })?;
-    Ok(figure("answer through another server until the owner has it", &times))
+    let times = measured(
+        lab,
+        postgres,
+        runtime,
+        &options,
+        async |owner, server, session, watch| {
+            owner.say(session).await?;
+            let asked = watch.until("permission_request").await?;
+            let call = asked.event["call_id"].as_str();
+            let call = call.with_context(|| format!("no call: {}", asked.event))?;
+            let sent = now();
+            let path = format!("/api/sessions/{session}/replies/{call}");
+            let address = server.address();
+            let reply = async { request(&address, "POST", &path, r#"{"answer":"once"}"#).await };
+            let ((status, _), heard) = tokio::try_join!(reply, watch.until("permission_answer"))?;
+            if status != 204 {
+                bail!("the answer was refused: {status}");
+            }
+            watch.until("final").await?;
+            Ok(milliseconds(sent, heard.at))
+        },
+    )?;
+    Ok(figure(
+        "answer through another server until the owner has it",
+        &times,
+    ))
 }
 
 /// Repeats a turn on one server that another one interferes with.

@@ -66,7 +66,9 @@ pub(super) fn transactions(lab: &Lab, postgres: &PostgresServer, runtime: &Runti
     let beats = spent / BEAT * SERVERS as f64;
     let transactions = after.saturating_sub(before) as f64;
     Ok(Figure {
-        name: format!("transactions of {stored} idle sessions, {watched} of them watched (floor: heartbeats)"),
+        name: format!(
+            "transactions of {stored} idle sessions, {watched} of them watched (floor: heartbeats)"
+        ),
         agent: format!("{transactions:.0} in {spent:.0} s"),
         floor: format!("{beats:.0}, of {SERVERS} servers"),
         value: transactions / beats,
@@ -86,13 +88,16 @@ async fn watch(servers: &[Running], open: usize, watched: usize) -> Result<Vec<W
         let made = numbers.iter().map(async |number| {
             let session = owner.create().await?;
             match servers.get(number % servers.len()) {
-                Some(server) if *number < watched => {
-                    Watch::open(server.address(), &session).await.map(Some)
-                }
+                Some(server) if *number < watched => Watch::open(server.address(), &session).await.map(Some),
                 _ => Ok(None),
             }
         });
-        watches.extend(futures_util::future::try_join_all(made).await?.into_iter().flatten());
+        watches.extend(
+            futures_util::future::try_join_all(made)
+                .await?
+                .into_iter()
+                .flatten(),
+        );
     }
     Ok(watches)
 }

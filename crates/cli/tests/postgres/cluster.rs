@@ -349,7 +349,8 @@ fn a_revoked_credential_ends_streams_everywhere() {
     let token = format!("Bearer {}", token.trim());
     let session = first.session();
     let path = format!("/api/sessions/{session}/events");
-    let streams = [&first, &second].map(|server| SseEvents::open(&server.addr, &path, &[("Authorization", &token)]));
+    let streams =
+        [&first, &second].map(|server| SseEvents::open(&server.addr, &path, &[("Authorization", &token)]));
     let own = second.events(&path);
     first.say(&session, "go");
     wait_entry(&second, &session, "final");
@@ -365,7 +366,10 @@ fn a_revoked_credential_ends_streams_everywhere() {
         event.data["type"] == "message" && event.data.to_string().contains("again")
     });
     let counts = first.request("GET", "/metrics", "").body;
-    assert!(counts.contains("windlass_store_append_seconds_count "), "{counts}");
+    assert!(
+        counts.contains("windlass_store_append_seconds_count "),
+        "{counts}"
+    );
 }
 
 /// DIST-1: a cluster needs a Postgres store; a place and an address of the wrong form are refused by name.

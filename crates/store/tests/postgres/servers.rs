@@ -74,7 +74,10 @@ async fn changed_values_are_told() {
     let mut next = async || tokio::time::timeout(PATIENCE, notices.next()).await.unwrap();
     assert_eq!(next().await, Some(Notice::Again));
     let other = bed.again();
-    other.set_preference("scope", "name", Some("value")).await.unwrap();
+    other
+        .set_preference("scope", "name", Some("value"))
+        .await
+        .unwrap();
     assert_eq!(next().await, Some(Notice::Preference));
     other.set_preference("scope", "name", None).await.unwrap();
     assert_eq!(next().await, Some(Notice::Preference));

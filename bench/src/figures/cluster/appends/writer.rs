@@ -66,7 +66,10 @@ impl Writer {
             session: lease.session.to_string(),
             fence: i64::try_from(lease.fence)?,
             seq: i64::try_from(seq)?,
-            payload: format!("{{\"type\":\"message\",\"id\":\"{id}\",\"text\":\"{}\"}}", "x".repeat(SIZE)),
+            payload: format!(
+                "{{\"type\":\"message\",\"id\":\"{id}\",\"text\":\"{}\"}}",
+                "x".repeat(SIZE)
+            ),
             message: id,
             done,
         };
@@ -79,7 +82,11 @@ impl Writer {
 }
 
 /// Sends group after group. Whoever holds the queue takes the next one.
-async fn write(client: Client, statement: Statement, jobs: Arc<Mutex<mpsc::UnboundedReceiver<Job>>>) -> Result<()> {
+async fn write(
+    client: Client,
+    statement: Statement,
+    jobs: Arc<Mutex<mpsc::UnboundedReceiver<Job>>>,
+) -> Result<()> {
     let sql = match statement {
         Statement::Same => SAME,
         Statement::Least => LEAST,
@@ -104,7 +111,11 @@ fn column<'a, T>(group: &'a [Job], value: impl Fn(&'a Job) -> T) -> Vec<T> {
     group.iter().map(value).collect()
 }
 
-async fn least(client: &Client, prepared: &tokio_postgres::Statement, group: &[Job]) -> Result<HashSet<String>> {
+async fn least(
+    client: &Client,
+    prepared: &tokio_postgres::Statement,
+    group: &[Job],
+) -> Result<HashSet<String>> {
     let stored = client
         .query(
             prepared,
@@ -121,7 +132,11 @@ async fn least(client: &Client, prepared: &tokio_postgres::Statement, group: &[J
     Ok(stored.iter().map(|row| row.get(0)).collect())
 }
 
-async fn same(client: &Client, prepared: &tokio_postgres::Statement, group: &[Job]) -> Result<HashSet<String>> {
+async fn same(
+    client: &Client,
+    prepared: &tokio_postgres::Statement,
+    group: &[Job],
+) -> Result<HashSet<String>> {
     let sessions = column(group, |job| job.session.as_str());
     let sequence = column(group, |job| job.seq);
     let ones = column(group, |_| 1_i64);
