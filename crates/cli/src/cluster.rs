@@ -166,22 +166,13 @@ async fn secret(settings: &ClusterSettings, store: &Arc<dyn Store>) -> Result<St
         };
     }
     let (scope, name) = SECRET;
-    for _ in 0..2 {
-        if let Some(secret) = store.preference(scope, name).await.map_err(problem)? {
-            return Ok(secret);
-        }
-        let new = format!(
-            "{}{}",
-            uuid::Uuid::new_v4().simple(),
-            uuid::Uuid::new_v4().simple()
-        );
-        store
-            .set_preference(scope, name, Some(&new))
-            .await
-            .map_err(problem)?;
+    if let Some(secret) = store.preference(scope, name).await.map_err(problem)? {
+        return Ok(secret);
     }
-    let text = "the secret of the cluster could not be stored; set WINDLASS_CLUSTER_SECRET";
-    Err(Problem::new(ProblemKind::Failed, text.to_owned()))
+    let half = || uuid::Uuid::new_v4().simple().to_string();
+    // Servers that start at the same time agree on one.
+    let settled = store.settle_preference(scope, name, &(half() + &half())).await;
+    settled.map_err(problem)
 }
 
 /// Runs `windlass cluster`.

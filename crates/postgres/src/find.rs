@@ -6,7 +6,7 @@ use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals, UserName};
 
 use super::failure::Fault;
-use super::sql::{clean, cleaned, limited, number, row, rows, run, session, time};
+use super::sql::{clean, cleaned, limited, number, only, row, rows, run, session, time};
 use super::{Liveness, lease, memory};
 
 /// Columns of a session. What sessions below it used is part of its totals.
@@ -171,6 +171,19 @@ pub(super) async fn preferences(
     let sql = "SELECT name, value FROM preference WHERE scope = $1 ORDER BY name";
     let found = rows(client, sql, &[&clean(scope)]).await?;
     Ok(found.iter().map(|row| (row.get(0), row.get(1))).collect())
+}
+
+pub(super) async fn settle_preference(
+    client: &impl GenericClient,
+    scope: &str,
+    name: &str,
+    value: &str,
+) -> Result<String, Fault> {
+    // A row that another caller inserts at the same time is waited for, and returned.
+    let sql = "INSERT INTO preference (scope, name, value) VALUES ($1, $2, $3) \
+               ON CONFLICT (scope, name) DO UPDATE SET value = preference.value RETURNING value";
+    let settled = only(client, sql, &[&clean(scope), &clean(name), &clean(value)]).await?;
+    Ok(settled.get(0))
 }
 
 pub(super) async fn set_preference(

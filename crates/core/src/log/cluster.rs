@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;
+use serde::de::IntoDeserializer;
+use serde::de::value::{Error as ValueError, StrDeserializer};
 use serde::{Deserialize, Serialize};
 
 use super::LogError;
@@ -167,15 +169,8 @@ impl PostKind {
 
     /// Returns the kind with this name.
     pub fn parse(name: &str) -> Option<Self> {
-        [
-            Self::Submit,
-            Self::Cancel,
-            Self::Reply,
-            Self::TakeBack,
-            Self::GoOn,
-        ]
-        .into_iter()
-        .find(|kind| kind.name() == name)
+        let name: StrDeserializer<'_, ValueError> = name.into_deserializer();
+        Self::deserialize(name).ok()
     }
 }
 
