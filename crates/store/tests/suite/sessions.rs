@@ -138,5 +138,8 @@ async fn a_value_is_settled_once() {
     assert_eq!(two.unwrap(), settled);
     let late = other.settle_preference("scope", "name", "three").await;
     assert_eq!(late.unwrap(), settled);
-    assert_eq!(bed.store.preference("scope", "name").await.unwrap(), Some(settled));
+    assert_eq!(
+        bed.store.preference("scope", "name").await.unwrap(),
+        Some(settled)
+    );
 }
