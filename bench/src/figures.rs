@@ -1,6 +1,7 @@
 //! The figures, grouped by the runs they need.
 
 mod agents;
+mod cluster;
 mod code;
 mod context;
 mod cron;
@@ -68,6 +69,8 @@ pub(crate) enum Group {
     Mcp,
     /// The HTTP server: delay of a delta, many clients, refused requests, floods.
     Server,
+    /// Servers of a cluster over Postgres.
+    Cluster,
     /// The web page in a browser, compared with another.
     Page,
     /// Memory: evidence found, and the time of a search.
@@ -75,7 +78,7 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Self; 20] = [
+    pub(crate) const ALL: [Self; 21] = [
         Self::Start,
         Self::Iteration,
         Self::Long,
@@ -94,6 +97,7 @@ impl Group {
         Self::Hooks,
         Self::Mcp,
         Self::Server,
+        Self::Cluster,
         Self::Page,
         Self::Memory,
     ];
@@ -118,6 +122,7 @@ impl Group {
             Self::Hooks => hooks::measure(lab),
             Self::Mcp => mcp::measure(lab),
             Self::Server => server::measure(lab),
+            Self::Cluster => cluster::measure(lab),
             Self::Page => page::measure(lab),
             Self::Memory => memory::measure(lab),
         }

@@ -86,6 +86,9 @@ impl Lab {
         if options.write {
             command.arg("--write");
         }
+        if options.many {
+            command.arg("--many");
+        }
         if options.stamp {
             command.arg("--stamp");
         }

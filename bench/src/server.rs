@@ -44,6 +44,9 @@ pub(crate) struct ServeOptions {
     /// Call commands that write a file.
     #[arg(long)]
     pub(crate) write: bool,
+    /// Serve many conversations: count the calls of each by their results, and call `glob`, which costs little.
+    #[arg(long)]
+    pub(crate) many: bool,
     /// Replace [`STAMP`] in every piece with the time at which it is sent.
     #[arg(long)]
     pub(crate) stamp: bool,
@@ -63,6 +66,7 @@ impl ServeOptions {
             delay_ms: 0,
             talk: false,
             write: false,
+            many: false,
             stamp: false,
             record: None,
         }
@@ -152,7 +156,10 @@ impl Shared {
                 send(stream, &self.aside)?;
                 continue;
             }
-            let number = self.note(arrived, &head, &body)?;
+            let mut number = self.note(arrived, &head, &body)?;
+            if self.options.many {
+                number = wire::last_call(&body).map_or(0, |last| last + 1);
+            }
             self.answer(stream, number)?;
         }
         Ok(())
@@ -171,12 +178,14 @@ impl Shared {
         let number = number % (self.options.calls + 1);
         let call;
         let chunks = if number < self.options.calls {
-            let command = if self.options.write {
-                wire::writing_command(number)
+            let wire = self.options.wire;
+            call = framed(&if self.options.many {
+                wire.call_of(number, "glob", &wire::search(number))
+            } else if self.options.write {
+                wire.call(number, &wire::writing_command(number))
             } else {
-                wire::command(number)
-            };
-            call = framed(&self.options.wire.call(number, &command));
+                wire.call(number, &wire::command(number))
+            });
             &call
         } else {
             &self.text

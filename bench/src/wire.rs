@@ -37,18 +37,23 @@ impl Wire {
 
     /// Returns the events of a reply that runs a command.
     pub(crate) fn call(self, number: usize, command: &str) -> Vec<Vec<u8>> {
-        let arguments = json!({ "command": command }).to_string();
+        self.call_of(number, "bash", &json!({ "command": command }))
+    }
+
+    /// Returns the events of a reply that calls a tool.
+    pub(crate) fn call_of(self, number: usize, tool: &str, arguments: &Value) -> Vec<Vec<u8>> {
+        let arguments = arguments.to_string();
         let id = format!("call_{number:08}");
         match self {
             Self::Anthropic => {
-                let start = json!({"type": "tool_use", "id": id, "name": "bash", "input": {}});
+                let start = json!({"type": "tool_use", "id": id, "name": tool, "input": {}});
                 let (head, tail) = arguments.split_at(arguments.len() / 2);
                 let deltas =
                     ["", head, tail].map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
                 anthropic(&start, &deltas, "tool_use")
             }
             Self::Chat => {
-                let call = json!({"index": 0, "id": id, "type": "function", "function": {"name": "bash", "arguments": ""}});
+                let call = json!({"index": 0, "id": id, "type": "function", "function": {"name": tool, "arguments": ""}});
                 let rest = json!({"index": 0, "function": {"arguments": arguments}});
                 chat(
                     &[json!({"tool_calls": [call]}), json!({"tool_calls": [rest]})],
@@ -58,7 +63,7 @@ impl Wire {
             Self::Responses => {
                 let item = |arguments: &str| {
                     json!({"id": format!("fc_{number:08}"), "type": "function_call", "status": "completed",
-                           "call_id": id, "name": "bash", "arguments": arguments})
+                           "call_id": id, "name": tool, "arguments": arguments})
                 };
                 let delta = json!({"type": "response.function_call_arguments.delta", "output_index": 0,
                                    "item_id": format!("fc_{number:08}"), "delta": arguments});
@@ -126,6 +131,20 @@ pub(crate) fn command(number: usize) -> String {
 /// Like [`command`], but it writes a file.
 pub(crate) fn writing_command(number: usize) -> String {
     format!("echo {number} > written{}.txt", number % 7)
+}
+
+/// Returns the arguments of a search without results, different for each call.
+pub(crate) fn search(number: usize) -> Value {
+    json!({ "pattern": format!("none{number}") })
+}
+
+/// Returns the number of the last call in a request.
+pub(crate) fn last_call(body: &[u8]) -> Option<usize> {
+    const MARK: &[u8] = b"call_";
+    let found = body.windows(MARK.len()).rposition(|part| part == MARK)?;
+    let digits = body.get(found + MARK.len()..)?.iter();
+    let digits: Vec<u8> = digits.copied().take_while(u8::is_ascii_digit).collect();
+    String::from_utf8(digits).ok()?.parse().ok()
 }
 
 fn named(data: &Value) -> Vec<u8> {

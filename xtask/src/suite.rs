@@ -6,7 +6,7 @@ mod mcp_client;
 mod mcp_serve;
 mod nats;
 mod node;
-mod postgres;
+pub(crate) mod postgres;
 mod prerequisites;
 mod retry;
 pub(crate) mod sdk;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use tokio::task::JoinSet;
 
-pub(super) use self::client::Running;
+pub(super) use self::client::{Address, Running, delays, request, token};
 use self::client::{Followed, follow};
 use crate::lab::Lab;
 use crate::process;
@@ -35,7 +35,7 @@ pub(super) fn measure(lab: &Lab) -> Result<Vec<Figure>> {
     Ok(figures)
 }
 
-fn stamped(deltas: usize, delay_ms: u64) -> ServeOptions {
+pub(super) fn stamped(deltas: usize, delay_ms: u64) -> ServeOptions {
     ServeOptions {
         deltas,
         delay_ms,
@@ -50,7 +50,7 @@ fn stamped(deltas: usize, delay_ms: u64) -> ServeOptions {
     clippy::cast_precision_loss,
     clippy::cast_sign_loss
 )]
-fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
+pub(super) fn quantile(mut values: Vec<f64>, share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let index = (values.len() as f64 * share) as usize;
     let index = index.min(values.len().saturating_sub(1));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::json;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{Backend, SessionId};
 use windlass_cluster::{
@@ -96,6 +97,7 @@ pub(crate) async fn join(
         server.address,
         server.places.join(", ")
     );
+    let changed = Arc::new(Notify::new());
     let config = ClusterConfig {
         server,
         term: Term::default(),
@@ -116,6 +118,7 @@ pub(crate) async fn join(
         wire,
         clock: Arc::new(SystemClock::default()),
         warn: warner(),
+        changed: Arc::clone(&changed),
     };
     let member = Arc::new(Member::new(config, ports));
     member.join().await.map_err(problem)?;
@@ -123,7 +126,12 @@ pub(crate) async fn join(
     say!("{}", plain(&text));
     let backend = member.backend();
     let stop = CancellationToken::new();
-    Ok((Some(Joined { member, stop }), backend))
+    let joined = Joined {
+        member,
+        changed,
+        stop,
+    };
+    Ok((Some(joined), backend))
 }
 
 /// Returns what shows a warning to whoever runs the server.
@@ -190,6 +198,8 @@ fn credentials(file: &Path) -> Result<String, Problem> {
 /// A server of a cluster.
 pub(crate) struct Joined {
     pub(crate) member: Arc<Member>,
+    /// Told when small values of the store may have changed.
+    pub(crate) changed: Arc<Notify>,
     stop: CancellationToken,
 }
 
@@ -232,22 +242,13 @@ async fn secret(settings: &ClusterSettings, store: &Arc<dyn Store>) -> Result<St
         };
     }
     let (scope, name) = SECRET;
-    for _ in 0..2 {
-        if let Some(secret) = store.preference(scope, name).await.map_err(problem)? {
-            return Ok(secret);
-        }
-        let new = format!(
-            "{}{}",
-            uuid::Uuid::new_v4().simple(),
-            uuid::Uuid::new_v4().simple()
-        );
-        store
-            .set_preference(scope, name, Some(&new))
-            .await
-            .map_err(problem)?;
+    if let Some(secret) = store.preference(scope, name).await.map_err(problem)? {
+        return Ok(secret);
     }
-    let text = "the secret of the cluster could not be stored; set WINDLASS_CLUSTER_SECRET";
-    Err(Problem::new(ProblemKind::Failed, text.to_owned()))
+    let half = || uuid::Uuid::new_v4().simple().to_string();
+    // Servers that start at the same time agree on one.
+    let settled = store.settle_preference(scope, name, &(half() + &half())).await;
+    settled.map_err(problem)
 }
 
 /// DIST-5: moves a session to another place.

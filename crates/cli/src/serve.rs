@@ -94,10 +94,11 @@ fn ports(
 ) -> Result<ServerPorts, Problem> {
     let observer = watch.observer.clone();
     let member = joined.map(|joined| Arc::clone(&joined.member));
+    let store = Arc::clone(&keeper.store);
     let metrics = move || {
         let observer = observer.as_ref();
         let own = member.as_ref().map(|member| member.metrics()).unwrap_or_default();
-        observer.map(|observer| observer.metrics()).unwrap_or_default() + &own
+        observer.map(|observer| observer.metrics()).unwrap_or_default() + &own + &store.metrics()
     };
     let file = PrivateFile::new(environment::folders()?.push_file());
     let files = Arc::new(LocalFiles { given });
@@ -119,6 +120,7 @@ fn ports(
             allows_private: settings.agent.session.server.push_private,
         },
         warn: Arc::new(|text| tell!("warning: {}", plain(text))),
+        changed: joined.map(|joined| Arc::clone(&joined.changed)),
     })
 }
 

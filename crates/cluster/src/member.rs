@@ -116,11 +116,17 @@ impl Member {
         let mut mark = 0;
         loop {
             let sent = boot_time::now();
+            // That of a living server ends later than the next heartbeat.
+            let mut ends = pace;
             let beating = shared.ports.cluster.beat(&config.server, config.term.lease, mark);
             match timeout(pace, beating).await {
                 Ok(Ok(beat)) => {
                     count(&shared.counts.beats);
                     mark = beat.mark;
+                    if let Some(left) = beat.ends_ms {
+                        ends = Duration::from_millis(left) + SOON;
+                    }
+                    shared.has_own.store(beat.has_own, Ordering::Relaxed);
                     let is_back = shared.lease().beaten(sent, boot_time::now());
                     if is_back {
                         (shared.ports.warn)("contact with the store is back");
@@ -140,11 +146,8 @@ impl Member {
                 Ok(Err(_)) | Err(_) => count(&shared.counts.failed_beats),
             }
             let spent = boot_time::now().saturating_sub(sent);
-            shared
-                .ports
-                .clock
-                .sleep(pace.saturating_sub(spent).max(SOON))
-                .await;
+            let pause = pace.saturating_sub(spent).min(ends);
+            shared.ports.clock.sleep(pause.max(SOON)).await;
         }
     }
 
@@ -178,7 +181,9 @@ impl Member {
         let mut notices = shared.ports.cluster.notices(shared.id());
         while let Some(notice) = notices.next().await {
             match notice {
+                Notice::Preference => shared.ports.changed.notify_one(),
                 Notice::Again => {
+                    shared.ports.changed.notify_one();
                     shared.inbox.notify_one();
                     shared.work.notify_one();
                     lock(&shared.answers)
@@ -228,7 +233,7 @@ impl Member {
                 () = shared.compare.notified() => {}
                 () = shared.ports.clock.sleep(COMPARE) => {}
             }
-            if !shared.works() || (shared.ports.sessions.open_here().is_empty() && !self.may_own().await) {
+            if !shared.works() || !shared.has_own.load(Ordering::Relaxed) {
                 continue;
             }
             let unfinished = shared.ports.cluster.unfinished(Some(shared.id())).await;
@@ -239,11 +244,6 @@ impl Member {
             join_all(strays.map(|session| self.take_over(session))).await;
             shared.inbox.notify_one();
         }
-    }
-
-    /// Returns true after contact was lost: this server may own sessions that are not open.
-    async fn may_own(&self) -> bool {
-        self.shared.counts.lost.load(Ordering::Relaxed) > 0 || !self.reported.lock().await.is_empty()
     }
 
     async fn take_over(&self, session: &SessionId) {
@@ -384,10 +384,7 @@ impl WireHandler for Handler {
 
     async fn events(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
         self.0.check()?;
-        match self.0.ports.sessions.is_open(session) {
-            true => self.0.ports.local.subscribe(session, after).await,
-            false => Err(ClientError::Closed(session.clone())),
-        }
+        self.0.ports.sessions.follow(session, after).await
     }
 }
 

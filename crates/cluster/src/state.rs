@@ -1,7 +1,7 @@
 //! State that the parts of this server share.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::{Notify, broadcast};
@@ -48,6 +48,8 @@ pub struct ClusterPorts {
     pub clock: Arc<dyn Clock>,
     /// Shows a warning to whoever runs the server.
     pub warn: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Told when small values of the store may have changed.
+    pub changed: Arc<Notify>,
 }
 
 /// News for the streams of this server.
@@ -96,8 +98,10 @@ pub(crate) struct Shared {
     /// Work for other servers that takes longer than a question, by id.
     pub(crate) works_long: Mutex<HashMap<String, WorkEnd>>,
     pub(crate) counts: Counts,
+    /// True if a session of this server had unfinished work at the last heartbeat.
+    pub(crate) has_own: AtomicBool,
     /// True once the server gives its sessions back.
-    pub(crate) is_leaving: std::sync::atomic::AtomicBool,
+    pub(crate) is_leaving: AtomicBool,
 }
 
 impl Shared {
@@ -114,7 +118,8 @@ impl Shared {
             in_hand: Mutex::default(),
             works_long: Mutex::default(),
             counts: Counts::default(),
-            is_leaving: Default::default(),
+            has_own: AtomicBool::new(true),
+            is_leaving: AtomicBool::new(false),
         }
     }
 

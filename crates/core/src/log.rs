@@ -285,6 +285,13 @@ pub trait Preferences: Send + Sync {
     /// Fails if the preference cannot be written.
     async fn set_preference(&self, scope: &str, name: &str, value: Option<&str>) -> Result<(), LogError>;
 
+    /// Sets a preference that has no value yet, and returns the value that it has then. Of several callers, all get that
+    /// of the first.
+    ///
+    /// # Errors
+    /// Fails if the preference cannot be written.
+    async fn settle_preference(&self, scope: &str, name: &str, value: &str) -> Result<String, LogError>;
+
     /// Returns all preferences of a scope with their names, sorted by name.
     ///
     /// # Errors
@@ -321,6 +328,9 @@ pub trait Lifecycle: Send + Sync {
     fn cluster(&self) -> Option<Arc<dyn ClusterStore>> {
         None
     }
+
+    /// Returns counts in the text format of Prometheus; empty if the store has none.
+    fn metrics(&self) -> String;
 }
 
 /// Every port of a store.

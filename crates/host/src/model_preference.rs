@@ -126,6 +126,10 @@ mod tests {
             self.preference("", "").await.map(drop)
         }
 
+        async fn settle_preference(&self, _: &str, _: &str, value: &str) -> Result<String, LogError> {
+            Ok(value.to_owned())
+        }
+
         async fn preferences(&self, _: &str) -> Result<Vec<(String, String)>, LogError> {
             Ok(Vec::new())
         }

@@ -11,7 +11,7 @@ use windlass_core::id::SessionId;
 use windlass_core::log::{Beat, Holder, LogError, ServerInfo, ServerRow, Servers, Whereabouts};
 
 use super::failure::Fault;
-use super::sql::{NOW, clean, number, row, rows, run, session, signed, small};
+use super::sql::{NOW, clean, maybe, number, row, rows, run, session, signed, small};
 use super::{Liveness, PostgresStore, folders};
 
 /// Sessions with unfinished work.
@@ -225,8 +225,10 @@ async fn beat(
            (SELECT 1 FROM session WHERE session.owner = server.id) RETURNING places, until), \
          seen AS ({SEEN}) \
          SELECT {NOW}, EXISTS (SELECT 1 FROM session s WHERE {}), \
+           EXISTS (SELECT 1 FROM session s WHERE s.owner = $2 AND s.id IN ({WORK})), \
            ARRAY(SELECT DISTINCT i.session FROM inbox i JOIN session s ON s.id = i.session WHERE i.taken IS NULL AND s.owner = $2), \
            ARRAY(SELECT id FROM session WHERE moved_at > $7 AND $7 > 0 ORDER BY moved_at LIMIT 10000), \
+           (SELECT min(v.until) - {NOW} FROM server v WHERE v.until > {NOW} AND v.id <> $2), \
            (SELECT count(*) FROM own), (SELECT count(*) FROM gone)",
         claimable()
     );
@@ -247,7 +249,9 @@ async fn beat(
     Ok(Beat {
         mark: number(&found, 0),
         has_work: found.get(1),
-        inbox: sessions(2),
-        moved: sessions(3),
+        has_own: found.get(2),
+        inbox: sessions(3),
+        moved: sessions(4),
+        ends_ms: maybe(&found, 5),
     })
 }

@@ -19,6 +19,7 @@ use super::address::Address;
 use super::failure::{Fault, described};
 use super::group::Appends;
 use super::memory::Near;
+use super::times::AppendTimes;
 use super::{Liveness, schema, tls};
 
 /// Maximum number of connections of one store.
@@ -42,10 +43,14 @@ pub(super) struct Context {
     pub(super) clock: Arc<dyn Clock>,
     pub(super) lives: Liveness,
     pub(super) appends: RefCell<Appends>,
+    pub(super) times: Arc<AppendTimes>,
     /// Sessions whose last turn is not indexed yet.
     pub(super) indexing: RefCell<HashSet<SessionId>>,
     pub(super) indexed: Notify,
 }
+
+/// Parts of a store that its thread shares.
+type Parts = (Arc<dyn Clock>, Liveness, Arc<AppendTimes>);
 
 type Job = Box<dyn FnOnce(Rc<Context>) -> LocalBoxFuture<'static, ()> + Send>;
 
@@ -74,13 +79,13 @@ struct Opening {
 
 impl Thread {
     /// Starts the thread, which connects first.
-    pub(super) fn start(address: Address, clock: Arc<dyn Clock>, lives: Liveness) -> Result<Self, LogError> {
+    pub(super) fn start(address: Address, parts: Parts) -> Result<Self, LogError> {
         let (jobs, queue) = mpsc::unbounded_channel();
         let opening = Arc::new(Opening::default());
         let ended = Arc::clone(&opening);
         let handle = std::thread::Builder::new()
             .name("windlass-postgres".to_owned())
-            .spawn(move || work(address, (clock, lives), queue, &ended))
+            .spawn(move || work(address, parts, queue, &ended))
             .map_err(|error| LogError::Failed(error.to_string()))?;
         Ok(Self {
             jobs: Some(jobs),
@@ -124,7 +129,7 @@ impl Thread {
 
 fn work(
     address: Address,
-    (clock, lives): (Arc<dyn Clock>, Liveness),
+    (clock, lives, times): Parts,
     mut queue: mpsc::UnboundedReceiver<Job>,
     opening: &Opening,
 ) {
@@ -151,6 +156,7 @@ fn work(
             clock,
             lives,
             appends: RefCell::default(),
+            times,
             indexing: RefCell::default(),
             indexed: Notify::new(),
         });

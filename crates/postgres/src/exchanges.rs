@@ -9,58 +9,53 @@ use windlass_core::log::{Exchange, Frame, LogError, NewExchange, RecordedAnswer}
 use super::failure::{Fault, damaged};
 use super::sql::{clean, cleaned, number, row, rows, run, signed, time};
 
+/// Keeps an exchange, unless there is no room, or the one that it builds on is not there. Sent twice, it is kept once.
+///
+/// Nobody waits for it, and its commit does not wait for the disk: it holds the row of the session, and the appends of all
+/// sessions in its group would wait with it. The next append flushes it as well. One that a crash loses is missed by the
+/// next exchange, which is then not kept either, and the one after that is stored as a whole.
+const KEEP: &str = "WITH up AS (UPDATE session s SET exchanges = s.exchanges + 1, exchange_bytes = s.exchange_bytes + $15::bigint, \
+    exchanges_full = s.exchange_bytes + $15::bigint > $16::bigint WHERE s.id = $1::text AND NOT s.exchanges_full \
+    AND NOT EXISTS (SELECT 1 FROM exchange e WHERE e.session = s.id AND e.number = s.exchanges AND e.digest = $9::text \
+      AND e.time = $2::bigint) \
+    AND ($7::bigint = 0 OR $14::text IS NULL OR EXISTS (SELECT 1 FROM exchange e WHERE e.session = s.id AND e.number = s.exchanges \
+      AND e.digest IN ($9::text, $14::text))) \
+    RETURNING s.exchanges AS number, s.exchanges_full AS is_full), \
+  ins AS (INSERT INTO exchange (session, number, time, provider, model, frame, last, shared, request, digest, status, form, \
+    answer, cut) SELECT $1::text, up.number, $2::bigint, $3::text, $4::text, $5::text, $6::text, $7::bigint, $8::bytea, $9::text, \
+    $10::bigint, $11::text, $12::bytea, $13::text FROM up WHERE NOT up.is_full RETURNING 1) \
+  SELECT EXISTS (SELECT 1 FROM ins) OR EXISTS (SELECT 1 FROM exchange e WHERE e.session = s.id AND e.number = s.exchanges \
+    AND e.digest = $9::text AND e.time = $2::bigint), set_config('synchronous_commit', 'off', true) FROM session s WHERE s.id = $1::text";
+
 pub(super) async fn keep(
     client: &impl GenericClient,
     id: &SessionId,
     new: &NewExchange,
-    (limit, again): (u64, bool),
+    limit: u64,
 ) -> Result<bool, Fault> {
     let NewExchange { exchange, shared } = new;
-    let sql = "SELECT exchanges, exchange_bytes, exchanges_full FROM session WHERE id = $1 FOR UPDATE";
-    let found = row(client, sql, &[&id.as_str()]).await?;
-    let found = found.ok_or_else(|| LogError::Unknown(id.clone()))?;
-    let (last, kept, is_full): (i64, u64, bool) = (found.get(0), number(&found, 1), found.get(2));
-    let is_stored = again && {
-        let sql = "SELECT 1 FROM exchange WHERE session = $1 AND number = $2 AND digest = $3 AND time = $4";
-        let key: [&(dyn tokio_postgres::types::ToSql + Sync); 4] =
-            [&id.as_str(), &last, &exchange.digest, &signed(exchange.time.0)];
-        row(client, sql, &key).await?.is_some()
-    };
-    if is_full || is_stored {
-        return Ok(is_stored);
-    }
     let size = (exchange.request.len() + exchange.answer.body.len()) as u64;
-    let kept = kept.saturating_add(size);
-    let fits = kept <= limit;
-    let sql = "UPDATE session SET exchanges = $2, exchange_bytes = $3, exchanges_full = $4 WHERE id = $1";
-    run(client, sql, &[&id.as_str(), &(last + 1), &signed(kept), &!fits]).await?;
-    if !fits {
-        return Ok(false);
-    }
-    let sql = "INSERT INTO exchange (session, number, time, provider, model, frame, last, shared, request, digest, \
-        status, form, answer, cut) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
-    run(
-        client,
-        sql,
-        &[
-            &id.as_str(),
-            &(last + 1),
-            &signed(exchange.time.0),
-            &clean(&exchange.provider),
-            &clean(&exchange.model),
-            &exchange.frame,
-            &cleaned(exchange.last.as_ref().map(MessageId::as_str)),
-            &signed(*shared),
-            &&exchange.request[..],
-            &exchange.digest,
-            &exchange.answer.status.map(i64::from),
-            &clean(&exchange.answer.form),
-            &&exchange.answer.body[..],
-            &cleaned(exchange.answer.cut.as_deref()),
-        ],
-    )
-    .await?;
-    Ok(true)
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 16] = [
+        &id.as_str(),
+        &signed(exchange.time.0),
+        &clean(&exchange.provider),
+        &clean(&exchange.model),
+        &exchange.frame,
+        &cleaned(exchange.last.as_ref().map(MessageId::as_str)),
+        &signed(*shared),
+        &&exchange.request[..],
+        &exchange.digest,
+        &exchange.answer.status.map(i64::from),
+        &clean(&exchange.answer.form),
+        &&exchange.answer.body[..],
+        &cleaned(exchange.answer.cut.as_deref()),
+        &exchange.before.as_ref().map(|(digest, _)| digest.as_str()),
+        &signed(size),
+        &signed(limit),
+    ];
+    let found = row(client, KEEP, &values).await?;
+    let found = found.ok_or_else(|| LogError::Unknown(id.clone()))?;
+    Ok(found.get(0))
 }
 
 pub(super) async fn all(client: &impl GenericClient, id: &SessionId) -> Result<Vec<Exchange>, Fault> {

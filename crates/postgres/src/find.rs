@@ -6,7 +6,7 @@ use windlass_core::id::{MessageId, SessionId};
 use windlass_core::log::{Label, LogError, SessionInfo, SessionQuery, SessionStatus, Totals, UserName};
 
 use super::failure::Fault;
-use super::sql::{clean, cleaned, limited, number, row, rows, run, session, time};
+use super::sql::{clean, cleaned, limited, number, only, row, rows, run, session, time};
 use super::{Liveness, folders, lease, memory};
 
 /// Columns of a session. What sessions below it used is part of its totals.
@@ -179,6 +179,19 @@ pub(super) async fn preferences(
     Ok(found.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
+pub(super) async fn settle_preference(
+    client: &impl GenericClient,
+    scope: &str,
+    name: &str,
+    value: &str,
+) -> Result<String, Fault> {
+    // A row that another caller inserts at the same time is waited for, and returned.
+    let sql = "INSERT INTO preference (scope, name, value) VALUES ($1, $2, $3) \
+               ON CONFLICT (scope, name) DO UPDATE SET value = preference.value RETURNING value";
+    let settled = only(client, sql, &[&clean(scope), &clean(name), &clean(value)]).await?;
+    Ok(settled.get(0))
+}
+
 pub(super) async fn set_preference(
     client: &impl GenericClient,
     scope: &str,
@@ -197,6 +210,8 @@ pub(super) async fn set_preference(
             run(client, sql, &[&scope, &name]).await?
         }
     };
+    // Servers of a cluster hear it; nobody listens otherwise.
+    run(client, "SELECT pg_notify('wl_all', 'preference')", &[]).await?;
     Ok(())
 }
 

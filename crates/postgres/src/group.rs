@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use deadpool_postgres::Object;
 use tokio::sync::oneshot;
-use windlass_core::log::{Batch, Lease, LogError};
+use windlass_core::log::LogError;
 
 use super::append::{self, Prepared};
 use super::context::{Context, Patience};
@@ -58,9 +58,8 @@ impl Appends {
 }
 
 /// Appends a batch, with those of other sessions that wait.
-pub(super) async fn append(context: Rc<Context>, lease: Lease, batch: Batch) -> Result<(), LogError> {
+pub(super) async fn append(context: Rc<Context>, batch: Prepared) -> Result<(), LogError> {
     context.opened()?;
-    let batch = Prepared::new(lease, batch)?;
     let (done, ended) = oneshot::channel();
     {
         let mut appends = context.appends.borrow_mut();
@@ -140,6 +139,7 @@ async fn attempt(context: &Context, batches: &[&Prepared]) -> Result<Vec<Outcome
         let sent: Vec<&Prepared> = open.iter().map(|place| batches[*place]).collect();
         let done = async {
             let mut client = context.client().await?;
+            context.times.sent();
             let stored = append::send(&mut client, &sent).await?;
             refusals(&client, &sent, stored).await
         };

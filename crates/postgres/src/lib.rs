@@ -34,6 +34,7 @@ mod schema;
 mod search;
 mod slots;
 mod sql;
+mod times;
 mod tls;
 pub mod transfer;
 
@@ -46,6 +47,7 @@ use windlass_core::log::{LogError, ServerInfo};
 use self::address::Address;
 use self::context::Thread;
 use self::failure::Fault;
+use self::times::AppendTimes;
 
 /// Tells whether an owner of sessions is alive. The second argument is true if the term of its lease has not ended.
 pub type Liveness = fn(owner: &str, is_within_term: bool) -> bool;
@@ -56,6 +58,8 @@ pub struct PostgresStore {
     thread: Arc<Thread>,
     /// Server of a cluster that this process is.
     server: Arc<OnceLock<ServerInfo>>,
+    clock: Arc<dyn Clock>,
+    times: Arc<AppendTimes>,
 }
 
 impl PostgresStore {
@@ -66,10 +70,14 @@ impl PostgresStore {
     /// # Errors
     /// When the URL is not valid, or the system refuses to create the thread.
     pub fn begin(url: &str, clock: Arc<dyn Clock>, lives: Liveness) -> Result<Self, LogError> {
-        let thread = Thread::start(Address::parse(url)?, clock, lives)?;
+        let times = Arc::<AppendTimes>::default();
+        let work = (Arc::clone(&clock), lives, Arc::clone(&times));
+        let thread = Thread::start(Address::parse(url)?, work)?;
         Ok(Self {
             thread: Arc::new(thread),
             server: Arc::default(),
+            clock,
+            times,
         })
     }
 

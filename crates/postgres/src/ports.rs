@@ -13,6 +13,7 @@ use windlass_core::log::{
     SessionQuery, Sessions, SpawnError, Spawned, Spent, SpentBy, UserName,
 };
 
+use super::append::Prepared;
 use super::failure::Fault;
 use super::{
     PostgresStore, agents, blobs, books, cluster, entries, exchanges, find, goals, group, lease, opening,
@@ -38,6 +39,10 @@ impl Lifecycle for PostgresStore {
 
     fn cluster(&self) -> Option<Arc<dyn ClusterStore>> {
         Some(Arc::new(self.clone()))
+    }
+
+    fn metrics(&self) -> String {
+        self.times.text()
     }
 }
 
@@ -82,18 +87,23 @@ impl SessionLog for PostgresStore {
     }
 
     async fn append(&self, lease: &Lease, batch: Batch) -> Result<(), LogError> {
-        let lease = lease.clone();
         let has_ended = batch.events.iter().any(Event::is_terminal);
-        self.thread
+        let begun = self.clock.elapsed();
+        // Formatted here, because one thread sends the batches of all sessions.
+        let batch = Prepared::new(lease.clone(), batch)?;
+        let appended = self
+            .thread
             .run(async move |context| {
-                let session = lease.session.clone();
-                group::append(std::rc::Rc::clone(&context), lease, batch).await?;
+                let session = batch.lease.session.clone();
+                group::append(std::rc::Rc::clone(&context), batch).await?;
                 if has_ended {
                     entries::index_later(context, session);
                 }
                 Ok(())
             })
-            .await
+            .await;
+        self.times.note(self.clock.elapsed().saturating_sub(begun));
+        appended
     }
 
     async fn renew(&self, lease: &Lease) -> Result<(), LogError> {
@@ -273,10 +283,9 @@ impl Exchanges for PostgresStore {
         limit: u64,
     ) -> Result<bool, LogError> {
         let id = session.clone();
-        self.write(async move |transaction, again| {
-            exchanges::keep(transaction, &id, &new, (limit, again)).await
-        })
-        .await
+        // One statement, which may be sent twice.
+        self.read(async move |client| exchanges::keep(client, &id, &new, limit).await)
+            .await
     }
 
     async fn exchanges(&self, session: &SessionId) -> Result<Vec<Exchange>, LogError> {
@@ -310,6 +319,14 @@ impl Preferences for PostgresStore {
         let (scope, name, value) = (scope.to_owned(), name.to_owned(), value.map(str::to_owned));
         self.write(async move |transaction, _| {
             find::set_preference(transaction, &scope, &name, value.as_deref()).await
+        })
+        .await
+    }
+
+    async fn settle_preference(&self, scope: &str, name: &str, value: &str) -> Result<String, LogError> {
+        let (scope, name, value) = (scope.to_owned(), name.to_owned(), value.to_owned());
+        self.write(async move |transaction, _| {
+            find::settle_preference(transaction, &scope, &name, &value).await
         })
         .await
     }

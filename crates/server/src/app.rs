@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Serialize;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{Backend, SessionId, UserName};
 use windlass_core::clock::Clock;
@@ -46,6 +47,8 @@ pub struct ServerPorts {
     pub push: PushPorts,
     /// Shows a warning to whoever runs the server.
     pub warn: Arc<dyn Fn(&str) + Send + Sync>,
+    /// Told when small values of the store may have changed, such as credentials; `None` if the store does not tell.
+    pub changed: Option<Arc<Notify>>,
 }
 
 /// SRV-1: files of a session's folder, under the same limits as the session's own tools.

@@ -1,5 +1,8 @@
 //! SRV-3: login links, browsers and tokens. Only hashes are stored.
 
+mod streams;
+
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ring::digest;
@@ -8,6 +11,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use windlass_core::clock::{Clock, Timestamp};
 use windlass_core::log::{LogError, Preferences, UserName};
+
+use self::streams::Streams;
 
 /// Scope of the store's small values under which credentials are kept.
 const SCOPE: &str = "server.credential";
@@ -118,6 +123,7 @@ pub struct Credentials {
     clock: Arc<dyn Clock>,
     /// Allows one sign-in at a time, so that a link works once.
     signing_in: Arc<tokio::sync::Mutex<()>>,
+    streams: Arc<Streams>,
 }
 
 impl Credentials {
@@ -127,6 +133,7 @@ impl Credentials {
             store,
             clock,
             signing_in: Arc::default(),
+            streams: Arc::default(),
         }
     }
 
@@ -185,6 +192,17 @@ impl Credentials {
         let now = self.clock.now();
         let is_young = |row: Row| row.credential.expires_at.is_none_or(|until| now < until);
         Ok(self.row(id).await?.is_some_and(is_young))
+    }
+
+    /// Returns the ids of all credentials that work.
+    async fn valid(&self) -> Result<HashSet<String>, LogError> {
+        let now = self.clock.now();
+        let stored = self.store.preferences(SCOPE).await?;
+        let rows = stored
+            .into_iter()
+            .filter_map(|(id, text)| Some((id, serde_json::from_str::<Row>(&text).ok()?)));
+        let works = |row: &Row| row.credential.expires_at.is_none_or(|until| now < until);
+        Ok(rows.filter(|(_, row)| works(row)).map(|(id, _)| id).collect())
     }
 
     /// Exchanges a login link for the cookie of a browser. `None` if the link is unknown, used or too old.

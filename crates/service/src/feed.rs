@@ -56,6 +56,8 @@ struct Line {
     capacity: usize,
     /// Maximum number of buffered state events.
     room: usize,
+    /// True if the reader gets state events only once they are stored.
+    is_exact: bool,
     over: bool,
     waker: Option<Waker>,
 }
@@ -87,28 +89,34 @@ impl Feed {
     pub(crate) fn stored(&self, numbers: Range<u64>) {
         let mut shared = self.lock();
         for number in numbers {
-            shared.unstored.remove(&number);
+            let told = shared.unstored.remove(&number).flatten();
             shared.last = shared.last.max(number);
+            if let Some(envelope) = told {
+                shared.pass_on(&envelope, |line| line.is_exact);
+            }
         }
+    }
+
+    /// Returns true if a reader waits for events that were published to be stored.
+    pub(crate) fn is_awaited(&self) -> bool {
+        let shared = self.lock();
+        let mut lines = shared.readers.iter().filter_map(Weak::upgrade);
+        lines.any(|line| lock(&line).is_exact)
     }
 
     /// Passes an event to every reader. Never waits.
     pub(crate) fn publish(&self, envelope: &Envelope) {
         let mut shared = self.lock();
+        let mut is_stored = true;
         if !envelope.event.is_live() {
             // The number of a live event may belong to a state event that is not published yet.
             shared.last = shared.last.max(envelope.seq);
             if let Some(told) = shared.unstored.get_mut(&envelope.seq) {
                 *told = Some(envelope.clone());
+                is_stored = false;
             }
         }
-        shared.readers.retain(|reader| match reader.upgrade() {
-            Some(line) => {
-                lock(&line).put(envelope.clone());
-                true
-            }
-            None => false,
-        });
+        shared.pass_on(envelope, |line| is_stored || !line.is_exact);
     }
 
     /// Returns a reader with an unlimited buffer, for the client that started a turn.
@@ -120,7 +128,29 @@ impl Feed {
 
     /// Returns all events after `after`: first from the store, then live.
     pub(crate) fn follow(&self, session: SessionId, after: u64, store: Arc<dyn Store>) -> EventStream {
+        self.follow_as(session, after, store, false)
+    }
+
+    /// Like [`Self::follow`], but a state event comes only once it is stored: if this process is lost before, its number
+    /// goes to another event.
+    pub(crate) fn follow_exactly(
+        &self,
+        session: SessionId,
+        after: u64,
+        store: Arc<dyn Store>,
+    ) -> EventStream {
+        self.follow_as(session, after, store, true)
+    }
+
+    fn follow_as(
+        &self,
+        session: SessionId,
+        after: u64,
+        store: Arc<dyn Store>,
+        is_exact: bool,
+    ) -> EventStream {
         let line = line(self.buffer, self.room);
+        lock(&line).is_exact = is_exact;
         let upto = {
             let mut shared = self.lock();
             shared.readers.push(Arc::downgrade(&line));
@@ -180,13 +210,29 @@ impl Feed {
 }
 
 impl Shared {
+    /// Passes an event to the readers that it is for. Forgets those that are gone.
+    fn pass_on(&mut self, envelope: &Envelope, is_for: impl Fn(&Line) -> bool) {
+        self.readers.retain(|reader| match reader.upgrade() {
+            Some(line) => {
+                let mut line = lock(&line);
+                if is_for(&line) {
+                    line.put(envelope.clone());
+                }
+                true
+            }
+            None => false,
+        });
+    }
+
     /// Lets a reader with an empty buffer continue from here: events that were published but are not yet in
     /// the store are put into its buffer. All others are in the store, at most up to the returned number.
     fn catch_up(&self, line: &Mutex<Line>) -> u64 {
         let mut line = lock(line);
         line.gap = false;
         // Regardless of the limit: events that did not fit would be requested again immediately.
-        line.waiting.extend(self.unstored.values().flatten().cloned());
+        if !line.is_exact {
+            line.waiting.extend(self.unstored.values().flatten().cloned());
+        }
         self.last
     }
 }

@@ -110,6 +110,36 @@ async fn a_late_event_is_not_an_old_one() {
     assert_eq!(numbers(reader).await, [2, 1]);
 }
 
+/// DIST-4: a reader for another server gets a state event only once it is stored: if this process is killed before, the next
+/// owner gives its number to another event. Live events do not wait.
+#[tokio::test]
+async fn an_exact_reader_gets_what_is_stored() {
+    let bed = Bed::new(STATES).await;
+    let follow = || {
+        let store = Arc::clone(&bed.store) as _;
+        bed.feed.follow_exactly(bed.lease.session.clone(), 0, store)
+    };
+    assert!(!bed.feed.is_awaited());
+    let (mut early, mut usual) = (follow(), bed.follow(0));
+    assert!(bed.feed.is_awaited());
+    bed.feed.reserve(1..2);
+    bed.tell(1, state(1));
+    bed.tell(1, piece());
+    assert_eq!(next(&mut usual).await.unwrap().event, state(1));
+    assert_eq!(next(&mut early).await.unwrap().event, piece());
+    // Joins before the event is stored.
+    let late = follow();
+    bed.store(1).await;
+    assert_eq!(next(&mut early).await.unwrap().event, state(1));
+    // Never stored.
+    bed.feed.reserve(2..3);
+    bed.tell(2, state(2));
+    bed.feed.end();
+    assert_eq!(numbers(usual).await, [2]);
+    assert_eq!(numbers(early).await, Vec::<u64>::new());
+    assert_eq!(numbers(late).await, [1]);
+}
+
 /// EVT-5: a reader that starts after an event was published and before it is stored receives the event.
 #[tokio::test]
 async fn what_is_not_stored_yet_comes_too() {

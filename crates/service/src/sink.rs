@@ -136,6 +136,9 @@ impl Sink {
         for (seq, event) in numbers.zip(events) {
             self.publish(seq, event);
         }
+        if self.log.feed.is_awaited() {
+            self.send(GATHER);
+        }
     }
 
     /// Stores all pending events.

@@ -144,6 +144,10 @@ impl Lifecycle for SqliteStore {
     async fn sync(&self) -> Result<(), LogError> {
         self.writer.run(Durability::Disk, writer::touch).await
     }
+
+    fn metrics(&self) -> String {
+        String::new()
+    }
 }
 
 #[async_trait]
@@ -430,6 +434,14 @@ impl Preferences for SqliteStore {
         let (scope, name, value) = (scope.to_owned(), name.to_owned(), value.map(str::to_owned));
         let work = move |connection: &rusqlite::Connection| {
             find::set_preference(connection, &scope, &name, value.as_deref())
+        };
+        self.writer.run(Durability::Process, work).await
+    }
+
+    async fn settle_preference(&self, scope: &str, name: &str, value: &str) -> Result<String, LogError> {
+        let (scope, name, value) = (scope.to_owned(), name.to_owned(), value.to_owned());
+        let work = move |connection: &rusqlite::Connection| {
+            find::settle_preference(connection, &scope, &name, &value)
         };
         self.writer.run(Durability::Process, work).await
     }

@@ -27,8 +27,12 @@ mod suite {
     mod processes;
     #[path = "../postgres/refusals.rs"]
     mod refusals;
+    #[path = "../postgres/servers.rs"]
+    mod servers;
     mod sessions;
     #[path = "../postgres/shared.rs"]
     mod shared;
+    #[path = "../postgres/tables.rs"]
+    mod tables;
     mod users;
 }

@@ -17,7 +17,7 @@ const PACKAGES: &[&str] = &["postgresql"];
 const VECTORS: &str = "pgserver==0.1.4";
 
 /// Installs Postgres if it is missing. Returns the reason if that is not possible.
-pub(super) fn provide(root: &Root) -> Result<Option<String>> {
+pub(crate) fn provide(root: &Root) -> Result<Option<String>> {
     if is_there(root) {
         return Ok(None);
     }

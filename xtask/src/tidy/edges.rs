@@ -129,7 +129,7 @@ const BORDERS: &[Border] = &[
     Border { dependency: "rmcp",                  packages: &["windlass-mcp", "windlass-mcp-server"], why: "MCP types stay in mcp and mcp-server" },
     Border { dependency: "agent-client-protocol", packages: &["windlass-server"],                     why: "ACP types stay in server" },
     Border { dependency: "rusqlite",              packages: &["windlass-store"],                      why: "SQL stays in store" },
-    Border { dependency: "tokio-postgres",        packages: &["windlass-postgres"],                   why: "SQL stays in store and postgres" },
+    Border { dependency: "tokio-postgres",        packages: &["windlass-postgres", "windlass-bench"], why: "SQL stays in store and postgres" },
     Border { dependency: "ratatui",               packages: &["windlass-tui"],                        why: "screens stay in tui" },
 ];
 

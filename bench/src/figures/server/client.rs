@@ -22,7 +22,7 @@ const MAX_LINES: usize = 10_000_000;
 #[derive(Debug, Clone)]
 pub(in crate::figures) struct Address {
     pub(in crate::figures) socket: SocketAddr,
-    pub(super) token: String,
+    pub(in crate::figures) token: String,
 }
 
 /// `windlass serve`, with a token for it.
@@ -35,11 +35,12 @@ pub(in crate::figures) struct Running {
 
 impl Running {
     pub(in crate::figures) fn start(lab: &Lab, model: &Server) -> Result<Self> {
-        let created = lab.token().output()?;
-        let text = String::from_utf8(created.stdout)?;
-        let token = text.split_ascii_whitespace().find(|word| word.starts_with("wl_"));
-        let token = token.context("there is no token")?.to_owned();
-        let mut command = lab.sessions(model);
+        let token = token(lab.token())?;
+        Self::launch(lab.sessions(model), token)
+    }
+
+    /// Starts a server with a command, for clients with a token.
+    pub(in crate::figures) fn launch(mut command: Command, token: String) -> Result<Self> {
         command.stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
         let mut output = BufReader::new(child.stdout.take().context("the server has no output")?);
@@ -65,13 +66,23 @@ impl Running {
         self.address.clone()
     }
 
-    pub(super) fn pid(&self) -> u32 {
+    pub(in crate::figures) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     pub(in crate::figures) fn stop(mut self) -> Result<()> {
+        self.signal(rustix::process::Signal::TERM)?;
+        self.child.wait()?;
+        Ok(())
+    }
+
+    pub(in crate::figures) fn signal(&self, signal: rustix::process::Signal) -> Result<()> {
         let pid = rustix::process::Pid::from_child(&self.child);
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM)?;
+        Ok(rustix::process::kill_process(pid, signal)?)
+    }
+
+    /// Waits for the end of a server that was told to stop.
+    pub(in crate::figures) fn wait(mut self) -> Result<()> {
         self.child.wait()?;
         Ok(())
     }
@@ -84,7 +95,7 @@ impl Running {
     }
 
     /// Sends a message to a session.
-    pub(super) async fn say(&self, session: &str) -> Result<()> {
+    pub(in crate::figures) async fn say(&self, session: &str) -> Result<()> {
         let id = format!("00000000-0000-4000-8000-{:012x}", now() & 0xffff_ffff_ffff);
         let path = format!("/api/sessions/{session}/messages");
         let answer = self.post(&path, &json!({ "id": id, "text": "Count." })).await?;
@@ -94,16 +105,21 @@ impl Running {
         Ok(())
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+    pub(in crate::figures) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         let (_, body) = request(&self.address, "POST", path, &body.to_string()).await?;
         serde_json::from_slice(&body).with_context(|| String::from_utf8_lossy(&body).into_owned())
     }
 
+    /// Returns the page of counts.
+    pub(in crate::figures) async fn metrics(&self) -> Result<String> {
+        let (_, body) = request(&self.address, "GET", "/metrics", "").await?;
+        Ok(String::from_utf8_lossy(&body).into_owned())
+    }
+
     /// Waits until the server has this many streams.
-    pub(super) async fn wait_for_streams(&self, wanted: usize) -> Result<()> {
+    pub(in crate::figures) async fn wait_for_streams(&self, wanted: usize) -> Result<()> {
         for _ in 0..600 {
-            let (_, body) = request(&self.address, "GET", "/metrics", "").await?;
-            let text = String::from_utf8_lossy(&body).into_owned();
+            let text = self.metrics().await?;
             let count = text.lines().find_map(|line| {
                 let value = line.strip_prefix("windlass_event_streams ")?;
                 value.trim().parse::<usize>().ok()
@@ -118,8 +134,15 @@ impl Running {
     }
 }
 
+/// Returns the token that a command creates.
+pub(in crate::figures) fn token(mut command: Command) -> Result<String> {
+    let text = String::from_utf8(command.output()?.stdout)?;
+    let token = text.split_ascii_whitespace().find(|word| word.starts_with("wl_"));
+    Ok(token.context("there is no token")?.to_owned())
+}
+
 /// Sends one request and returns its status and body.
-pub(super) async fn request(
+pub(in crate::figures) async fn request(
     address: &Address,
     method: &str,
     path: &str,
@@ -194,7 +217,7 @@ fn contains(line: &[u8], wanted: &[u8]) -> bool {
 }
 
 /// Returns the delays of the times in a text.
-fn delays(line: &[u8], arrived: u64) -> Vec<f64> {
+pub(in crate::figures) fn delays(line: &[u8], arrived: u64) -> Vec<f64> {
     let text = String::from_utf8_lossy(line);
     let times = text.split('@').filter(|part| part.len() == STAMP.len() - 2);
     let times = times.filter_map(|part| part.parse::<u64>().ok());

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_sim::{Fault, Protocol, Reply, Script};
-use windlass_testkit::{HttpServer, PATIENCE, Signal, SimServer, Workspace, eventually};
+use windlass_testkit::{HttpServer, PATIENCE, Signal, SimServer, SseEvents, Workspace, eventually};
 
 use super::carrier;
 use super::store::server;
@@ -349,6 +349,40 @@ fn a_server_that_slept_finds_its_session_elsewhere() {
         "final"
     ) == 2));
     check_record(&entries(&second, &session));
+}
+
+/// SRV-3, SRV-6, DIST-4: a credential that is revoked anywhere ends the streams of every server at once, and each server
+/// counts its appends.
+#[test]
+fn a_revoked_credential_ends_streams_everywhere() {
+    let fleet = Fleet::new(2, [Reply::text("done").forever()]);
+    let (first, second) = (fleet.start(0, &[]), fleet.start(1, &[]));
+    let create = ["token", "create", "reader", "--scope", "read"];
+    let token = fleet.project().run(&create).output().stdout;
+    let token = format!("Bearer {}", token.trim());
+    let session = first.session();
+    let path = format!("/api/sessions/{session}/events");
+    let streams =
+        [&first, &second].map(|server| SseEvents::open(&server.addr, &path, &[("Authorization", &token)]));
+    let own = second.events(&path);
+    first.say(&session, "go");
+    wait_entry(&second, &session, "final");
+    let revoked = fleet.project().run(&["token", "revoke", "reader"]).output();
+    assert_eq!(revoked.code, Some(0), "{}", revoked.stderr);
+    for stream in &streams {
+        let bye = stream.wait_for("the end", |event| event.name == "bye");
+        assert_eq!(bye.data["reason"], "revoked");
+        stream.wait_for_end();
+    }
+    first.say(&session, "again");
+    own.wait_for("the second turn", |event| {
+        event.data["type"] == "message" && event.data.to_string().contains("again")
+    });
+    let counts = first.request("GET", "/metrics", "").body;
+    assert!(
+        counts.contains("windlass_store_append_seconds_count "),
+        "{counts}"
+    );
 }
 
 /// DIST-1: a cluster needs a Postgres store; a place and an address of the wrong form are refused by name.

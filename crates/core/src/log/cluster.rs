@@ -49,10 +49,14 @@ pub struct ServerRow {
 pub struct Beat {
     /// True if there are sessions that this server may claim.
     pub has_work: bool,
+    /// True if a session of this server has unfinished work.
+    pub has_own: bool,
     /// Own sessions with messages in their inbox.
     pub inbox: Vec<SessionId>,
     /// Sessions whose owner changed since the mark of the last beat.
     pub moved: Vec<SessionId>,
+    /// Time until the next lease of another server ends, unless it is renewed, in milliseconds.
+    pub ends_ms: Option<u64>,
     /// Mark for the next beat.
     pub mark: u64,
 }
@@ -244,6 +248,8 @@ pub enum Notice {
     Answered(String),
     /// The owner of a session changed.
     Moved(SessionId),
+    /// A small value changed.
+    Preference,
 }
 
 /// Ports that only a store for several servers has.

@@ -112,6 +112,7 @@ pub(super) fn notice(text: &str) -> Option<Notice> {
         Some(("moved", id)) => Some(Notice::Moved(SessionId::from(id.to_owned()))),
         Some(("answered", id)) => Some(Notice::Answered(id.to_owned())),
         None if text == "work" => Some(Notice::Work),
+        None if text == "preference" => Some(Notice::Preference),
         _ => None,
     }
 }

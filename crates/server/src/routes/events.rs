@@ -27,8 +27,6 @@ use crate::queue::{Queue, SharedQueue, event};
 
 /// Time between two comments that keep a connection open.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-/// Time between two looks whether the credential still works.
-const CREDENTIAL: Duration = Duration::from_secs(2);
 /// Sessions that one connection follows at most.
 const SESSIONS: usize = 32;
 /// Events behind which a connection reads the state instead.
@@ -137,6 +135,11 @@ async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &Credential) -
         app.coarse.join(&queue, &who.user);
     }
     app.metrics.opened();
+    // The proxy's own users are not stored, and cannot be revoked here.
+    if who.kind != CredentialKind::Proxy {
+        let changed = app.ports.changed.clone();
+        app.credentials.follow(who.id.clone(), &queue, changed);
+    }
     let user = user_of(&who.user);
     app.push.is_present(&user, true);
     let events = Events {
@@ -145,10 +148,6 @@ async fn stream(app: &Shared, asked: Asked, with_list: bool, who: &Credential) -
         first,
         reading: None,
         heartbeat: ticking(HEARTBEAT),
-        credential: ticking(CREDENTIAL),
-        checking: None,
-        // The proxy's own users are not stored, and cannot be revoked here.
-        who: (who.kind != CredentialKind::Proxy).then(|| who.id.clone()),
         user,
         is_stopped: Box::pin(app.stop.clone().cancelled_owned()),
         is_over: false,
@@ -219,9 +218,6 @@ struct Events {
     first: VecDeque<First>,
     reading: Option<BoxFuture<'static, (Bytes, First)>>,
     heartbeat: Interval,
-    credential: Interval,
-    checking: Option<BoxFuture<'static, bool>>,
-    who: Option<String>,
     /// Person behind the credential.
     user: String,
     is_stopped: Pin<Box<tokio_util::sync::WaitForCancellationFutureOwned>>,
@@ -254,29 +250,6 @@ impl Events {
             }
         }
     }
-
-    /// Ends the stream if the credential was revoked.
-    fn poll_credential(&mut self, cx: &mut Context<'_>) {
-        let Some(who) = self.who.clone() else { return };
-        if self.checking.is_none() && self.credential.poll_tick(cx).is_ready() {
-            let app = Arc::clone(&self.app);
-            self.checking = Some(Box::pin(async move {
-                app.credentials.is_valid(&who).await.unwrap_or(true)
-            }));
-        }
-        if let Some(checking) = &mut self.checking
-            && let Poll::Ready(is_valid) = checking.as_mut().poll(cx)
-        {
-            self.checking = None;
-            if !is_valid {
-                let text = "this credential was revoked";
-                self.queue
-                    .close_with(event("bye", &json!({ "reason": "revoked", "detail": text })));
-            }
-            // Registers for the next tick.
-            let _ = self.credential.poll_tick(cx);
-        }
-    }
 }
 
 impl Drop for Events {
@@ -293,7 +266,6 @@ impl Stream for Events {
         if self.is_over {
             return Poll::Ready(None);
         }
-        self.poll_credential(cx);
         match self.poll_first(cx) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Some(frame)) => return Poll::Ready(Some(Ok(frame))),

@@ -222,6 +222,19 @@ pub(super) fn place(
     Ok(number.map(i64::unsigned_abs))
 }
 
+pub(super) fn settle_preference(
+    connection: &Connection,
+    scope: &str,
+    name: &str,
+    value: &str,
+) -> Result<String, LogError> {
+    if let Some(known) = preference(connection, scope, name)? {
+        return Ok(known);
+    }
+    set_preference(connection, scope, name, Some(value))?;
+    Ok(value.to_owned())
+}
+
 pub(super) fn set_preference(
     connection: &Connection,
     scope: &str,

@@ -124,3 +124,22 @@ async fn words_are_found() {
         Err(LogError::Unknown("one".into()))
     );
 }
+
+/// DIST-1: of callers that settle a value at the same time, all get the same one, and a later one changes nothing.
+#[tokio::test]
+async fn a_value_is_settled_once() {
+    let bed = Bed::new();
+    let other = bed.again();
+    let (one, two) = tokio::join!(
+        bed.store.settle_preference("scope", "name", "one"),
+        other.settle_preference("scope", "name", "two")
+    );
+    let settled = one.unwrap();
+    assert_eq!(two.unwrap(), settled);
+    let late = other.settle_preference("scope", "name", "three").await;
+    assert_eq!(late.unwrap(), settled);
+    assert_eq!(
+        bed.store.preference("scope", "name").await.unwrap(),
+        Some(settled)
+    );
+}
