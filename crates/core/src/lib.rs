@@ -63,7 +63,6 @@ pub mod dispatch;
 pub mod event;
 pub mod hook;
 pub mod id;
-pub mod json;
 pub mod log;
 pub mod message;
 pub mod middleware;
@@ -73,7 +72,9 @@ pub mod provider;
 mod reply;
 pub mod run;
 pub mod script;
-pub mod text;
 pub mod tokens;
 pub mod tool;
 pub mod turn;
+
+pub use windlass_text as text;
+pub use windlass_text::json;

@@ -4,8 +4,8 @@
 use windlass_api::{SessionId, SessionInfo};
 use windlass_core::clock::Timestamp;
 use windlass_core::log::{SessionStatus, Spent};
-use windlass_core::model::Usage;
 pub use windlass_core::model::dollars;
+pub use windlass_core::text::{column, cut, one_line};
 
 /// Number of characters of a shortened id: its time part, which is rarely shared by two sessions.
 const SHORT: usize = 13;
@@ -20,34 +20,11 @@ pub fn short_id(id: &SessionId) -> String {
     id.as_str().chars().take(SHORT).collect()
 }
 
-/// Formats a count for a column: as wide for one thing as for several.
-pub fn column(number: u64, noun: &str, digits: usize) -> String {
-    let ending = if number == 1 { " " } else { "s" };
-    format!("{number:>digits$} {noun}{ending}")
-}
-
 /// Returns the name or title of a session, on one line.
 pub fn called(info: &SessionInfo) -> String {
     let title = info.label.title.as_deref().unwrap_or("untitled");
-    match &info.label.name {
-        Some(name) => one_line(&format!("{name}: {title}")),
-        None => one_line(title),
-    }
-}
-
-/// Joins a text into one line.
-pub fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}
-
-/// Joins a text into one line of at most `most` characters.
-pub fn cut(text: &str, most: usize) -> String {
-    let line = one_line(text);
-    if line.chars().count() <= most {
-        return line;
-    }
-    let start: String = line.chars().take(most.saturating_sub(1)).collect();
-    format!("{}…", start.trim_end())
+    let name = info.label.name.as_ref().map(|name| format!("{name}: "));
+    one_line(&(name.unwrap_or_default() + title))
 }
 
 /// Returns the status of a session in one word.
@@ -69,24 +46,6 @@ pub fn date(time: Timestamp) -> String {
         .unwrap_or_default()
 }
 
-/// Sums up groups of calls.
-pub fn total(rows: &[Spent]) -> Spent {
-    let mut total = Spent {
-        of: "total".to_owned(),
-        calls: 0,
-        usage: Usage::default(),
-        cost_usd: 0.0,
-        unpriced: 0,
-    };
-    for row in rows {
-        total.calls += row.calls;
-        total.usage.add(&row.usage);
-        total.cost_usd += row.cost_usd;
-        total.unpriced += row.unpriced;
-    }
-    total
-}
-
 /// Formats a table of spending with a total. `names` are the labels of the rows.
 pub fn spent_table(names: &[String], rows: &[Spent]) -> String {
     let widths = names.iter().map(|name| name.chars().count());
@@ -95,7 +54,7 @@ pub fn spent_table(names: &[String], rows: &[Spent]) -> String {
         "{:<width$}  {:>6}  {:>12}  {:>12}  {:>12}  {:>10}",
         "", "calls", "input", "cached", "output", "cost"
     );
-    let sum = total(rows);
+    let sum = Spent::total(rows);
     let total = std::iter::once((&sum.of, &sum));
     for (name, spent) in names.iter().zip(rows).chain(total) {
         let usage = &spent.usage;

@@ -207,11 +207,15 @@ impl Service {
         let handle = before.unwrap_or_default();
         agents::open(&self.inner, &opened.info, &handle.family).await;
         let (last, is_taken_over) = (opened.info.last_seq, opened.dropped.is_some());
+        let feed = self.inner.dormant.wake(&session, last, self.inner.options.buffer);
+        if self.inner.guard.get().is_some() {
+            feed.hold_back();
+        }
         let sink = Sink::new(
             Arc::clone(&self.inner.store),
             Arc::clone(&self.inner.clock),
             opened.lease.clone(),
-            self.inner.dormant.wake(&session, last, self.inner.options.buffer),
+            feed,
             last,
         );
         let live = LiveSession {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use windlass_core::text::one_line;
 use windlass_yaml::{Data, Node, TableEntry, key_hint};
 
 use crate::scan::{SkillOrigin, SkillProblem};
@@ -227,10 +228,6 @@ fn set(skill: &mut Skill, when: &mut String, entry: &TableEntry) -> Result<Optio
         key => return Ok(Some(format!("unknown key `{key}`; {}", key_hint(key, &KEYS)))),
     }
     Ok(None)
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// YAML reads `[file]` as a list.

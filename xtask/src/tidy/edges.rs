@@ -75,7 +75,8 @@ const WITH_SANDBOX: Siblings = Siblings::BaseAnd(&["windlass-sandbox"]);
 /// Tests may use any sibling, except in core.
 #[rustfmt::skip]
 const MEMBERS: &[Member] = &[
-    Member { folder: "crates/core",       package: "windlass-core",       product: NONE, tests: NONE },
+    Member { folder: "crates/text",       package: "windlass-text",       product: NONE, tests: NONE },
+    Member { folder: "crates/core",       package: "windlass-core",       product: Siblings::Only(&["windlass-text"]), tests: NONE },
     Member { folder: "crates/api",        package: "windlass-api",        product: Siblings::Only(&["windlass-core"]), tests: Siblings::Any },
     Member { folder: "crates/providers",  package: "windlass-providers",  product: ONLY_BASE, tests: Siblings::Any },
     Member { folder: "crates/yaml",       package: "windlass-yaml",       product: NONE, tests: NONE },

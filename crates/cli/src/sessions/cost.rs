@@ -3,7 +3,7 @@
 use serde_json::json;
 use windlass_core::id::SessionId;
 use windlass_core::log::{Spent, SpentBy, Store};
-use windlass_service::format::{spent_table, total};
+use windlass_service::format::spent_table;
 
 use super::{called, cut, line, print_json, short};
 use crate::exit::Exit;
@@ -35,7 +35,7 @@ pub(super) async fn cost(
     };
     let rows = store.spent(session.as_ref(), grouped).await.map_err(problem)?;
     if json {
-        return print_json(&json!({ "rows": rows, "total": total(&rows) }));
+        return print_json(&json!({ "rows": rows, "total": Spent::total(&rows) }));
     }
     if rows.is_empty() {
         say!("Nothing spent yet.");

@@ -181,6 +181,24 @@ impl Spent {
     pub fn cost(&self) -> String {
         dollars_or_more(self.cost_usd, self.unpriced > 0)
     }
+
+    /// Sums up groups of calls.
+    pub fn total(rows: &[Self]) -> Self {
+        let mut total = Self {
+            of: "total".to_owned(),
+            calls: 0,
+            usage: Usage::default(),
+            cost_usd: 0.0,
+            unpriced: 0,
+        };
+        for row in rows {
+            total.calls += row.calls;
+            total.usage.add(&row.usage);
+            total.cost_usd += row.cost_usd;
+            total.unpriced += row.unpriced;
+        }
+        total
+    }
 }
 
 /// A search result.

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use windlass_api::{Plan, PlanStep, StepState};
+use windlass_core::text::one_line;
 
 use super::plan::validate;
 
@@ -39,10 +40,6 @@ pub(super) fn mark(state: StepState) -> char {
         StepState::Active => '>',
         StepState::Done => 'x',
     }
-}
-
-fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Reads a plan.

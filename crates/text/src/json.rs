@@ -101,7 +101,10 @@ pub fn lenient(text: &str) -> Value {
 }
 
 /// Deserializes an optional value with [`lenient`].
-pub(crate) fn lenient_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+///
+/// # Errors
+/// When the value is not JSON.
+pub fn lenient_option<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
     Ok(raw.map(|raw| lenient(raw.get())))
 }

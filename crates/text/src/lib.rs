@@ -1,7 +1,10 @@
-//! Text: cutting at character boundaries, counts with their nouns, and characters that nobody sees.
+//! Text that others wrote: cut at character boundaries, with its invisible characters marked, and JSON that stays readable.
+//!
+//! Nothing here knows messages, sessions or settings.
 
 mod failure;
 mod hidden;
+pub mod json;
 
 use std::fmt::Display;
 
@@ -88,6 +91,27 @@ pub fn count<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String
         None if noun.ends_with("ch") => format!("{number} {noun}es"),
         None => format!("{number} {noun}s"),
     }
+}
+
+/// Formats a count for a column: as wide for one thing as for several.
+pub fn column(number: u64, noun: &str, digits: usize) -> String {
+    let ending = if number == 1 { " " } else { "s" };
+    format!("{number:>digits$} {noun}{ending}")
+}
+
+/// Joins a text into one line.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Joins a text into one line of at most `most` characters.
+pub fn cut(text: &str, most: usize) -> String {
+    let line = one_line(text);
+    if line.chars().count() <= most {
+        return line;
+    }
+    let start: String = line.chars().take(most.saturating_sub(1)).collect();
+    format!("{}…", start.trim_end())
 }
 
 #[cfg(test)]
