@@ -192,7 +192,7 @@ fn is_cargo_query(first: &str, arguments: &[Word]) -> bool {
 
 /// Returns true if a program of the network only talks to servers of earlier commands.
 fn talks_to_this_machine(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) -> bool {
-    let local = local::read(program, arguments).filter(|_| reader.place.surroundings.own_network);
+    let local = local::read(program, arguments).filter(|_| reader.place.facts.own_network);
     if let Some(parsed) = &local {
         effects::values(reader, parsed);
     }

@@ -179,15 +179,15 @@ impl Analysis {
 
 /// Analyses a command. Never fails: a command that cannot be parsed is refused.
 pub fn analyse(command: &str, blocklist: &Blocklist) -> Analysis {
-    let surroundings = Surroundings {
+    let facts = SandboxFacts {
         holds: &|_| false,
         own_network: false,
     };
-    analyse_in(command, blocklist, &surroundings)
+    analyse_in(command, blocklist, &facts)
 }
 
-/// Facts about the place where a command will run that its text does not tell.
-pub struct Surroundings<'s> {
+/// Facts about the sandbox in which a command will run.
+pub struct SandboxFacts<'s> {
     /// Returns true for a folder outside the one that the command starts in, if work there needs no more access. Its
     /// path is absolute, or relative to the folder that the command starts in.
     pub holds: &'s dyn Fn(&str) -> bool,
@@ -195,9 +195,9 @@ pub struct Surroundings<'s> {
     pub own_network: bool,
 }
 
-/// Analyses a command like [`analyse`], in known surroundings.
-pub fn analyse_in(command: &str, blocklist: &Blocklist, surroundings: &Surroundings<'_>) -> Analysis {
-    let mut reader = Reader::new(blocklist, surroundings);
+/// Analyses a command like [`analyse`], with facts about its sandbox.
+pub fn analyse_in(command: &str, blocklist: &Blocklist, facts: &SandboxFacts<'_>) -> Analysis {
+    let mut reader = Reader::new(blocklist, facts);
     reader.read(command, &[]);
     reader.finish()
 }

@@ -1,6 +1,6 @@
 //! Folders that the parts of a command run in. Paths are relative to the folder that the command starts in.
 
-use super::Surroundings;
+use super::SandboxFacts;
 use super::builtins::is_below;
 use super::word::Word;
 
@@ -14,7 +14,7 @@ pub(super) struct Place<'r> {
     /// Every folder that a part of the command runs in, as written; `None` if only known at run time.
     pub(super) entered: Vec<Option<String>>,
     pub(super) shell: Shell,
-    pub(super) surroundings: &'r Surroundings<'r>,
+    pub(super) facts: &'r SandboxFacts<'r>,
     leaves: bool,
     /// Every folder that the command may have been in; `None` if they are not known.
     folders: Option<Vec<String>>,
@@ -30,7 +30,7 @@ pub(super) struct Shell {
 }
 
 impl<'r> Place<'r> {
-    pub(super) fn new(surroundings: &'r Surroundings<'r>) -> Self {
+    pub(super) fn new(facts: &'r SandboxFacts<'r>) -> Self {
         Self {
             reads_repository: false,
             entered: Vec::new(),
@@ -39,7 +39,7 @@ impl<'r> Place<'r> {
                 previous: None,
                 pushed: Vec::new(),
             },
-            surroundings,
+            facts,
             leaves: false,
             folders: Some(vec![String::new()]),
         }
@@ -130,7 +130,7 @@ impl<'r> Place<'r> {
     }
 
     fn reach(&mut self, folder: Option<&str>) {
-        let is_held = |path: &str| path.is_empty() || is_below(path) || (self.surroundings.holds)(path);
+        let is_held = |path: &str| path.is_empty() || is_below(path) || (self.facts.holds)(path);
         self.leaves |= !folder.is_some_and(is_held);
     }
 }

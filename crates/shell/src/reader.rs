@@ -10,7 +10,7 @@ use super::tree::{self, Unreadable};
 use super::walk::Walk;
 use super::word::{Word, base_name};
 use super::{
-    Analysis, Blocklist, ListedCommand, Redirect, RedirectKind, Refusal, SimpleCommand, Surroundings, Target,
+    Analysis, Blocklist, ListedCommand, Redirect, RedirectKind, Refusal, SandboxFacts, SimpleCommand, Target,
     is_device, is_sink,
 };
 use super::{blocked, builtins, category, find, interpreters, launchers, wrappers};
@@ -84,7 +84,7 @@ pub(super) enum Input {
 }
 
 impl<'r> Reader<'r> {
-    pub(super) fn new(blocklist: &'r Blocklist, surroundings: &'r Surroundings<'r>) -> Self {
+    pub(super) fn new(blocklist: &'r Blocklist, facts: &'r SandboxFacts<'r>) -> Self {
         Self {
             blocklist,
             functions: HashSet::new(),
@@ -96,7 +96,7 @@ impl<'r> Reader<'r> {
             refused: Refused::default(),
             texts: 0,
             holds_code: false,
-            place: Place::new(surroundings),
+            place: Place::new(facts),
             input: Inputs::default(),
         }
     }
@@ -163,7 +163,7 @@ impl<'r> Reader<'r> {
             foreign: self.refused.foreign,
             repositories: repositories.unwrap_or_default(),
             leaves,
-            own_network: self.place.surroundings.own_network,
+            own_network: self.place.facts.own_network,
         }
     }
 

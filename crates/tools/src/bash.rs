@@ -40,7 +40,7 @@ use crate::bash_job::answer;
 use windlass_core::permission::Escalation;
 use windlass_sandbox::process::Tree;
 use windlass_sandbox::{Access, CommandSandbox, ProtectedChange, Reached, Workspace, reading_environment};
-use windlass_shell::{Analysis, Blocklist, Surroundings, analyse_in};
+use windlass_shell::{Analysis, Blocklist, SandboxFacts, analyse_in};
 
 /// Maximum timeout that a call may request.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30 * 60);
@@ -139,11 +139,11 @@ impl Bash {
     /// Returns the analysis of the command line and its access, both made by the first caller.
     fn judged<'a>(&self, input: &'a BashInput) -> &'a Judged {
         input.judged.get_or_init(|| {
-            let surroundings = Surroundings {
+            let facts = SandboxFacts {
                 holds: &|folder| self.workspace.holds(folder),
                 own_network: self.sandbox.has_own_network(),
             };
-            let analysis = analyse_in(&input.command, &self.blocklist, &surroundings);
+            let analysis = analyse_in(&input.command, &self.blocklist, &facts);
             let protected = self.protected(&analysis);
             let mut escalation = self.escalation(input, &analysis);
             // With approval, such a command may change those files.
