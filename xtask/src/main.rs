@@ -41,7 +41,7 @@ cargo xtask <task>
   bench [arguments of the benchmarks]                   run the benchmarks in bench/
   fuzz [--seconds <n>] [--target <name>]...             run the fuzz targets in fuzz/
   nightly                                               run the long tests, and fuzz for ten minutes each
-  cluster [--long]                                      run servers of a cluster through faults, on a real Postgres
+  cluster [--long | --seconds <n>]                       run servers of a cluster through faults, on a real Postgres
   real                                                  run `windlass exec` against a small real model
   pictures                                              render the terminal pictures in docs/";
 

@@ -33,6 +33,11 @@ enum Ended {
     Passed,
     /// Tests of the step failed and passed when they ran once more, alone.
     PassedAlone(Vec<String>),
+    /// Some tests could not run on this machine: their names, with the reasons.
+    Partly {
+        alone: Vec<String>,
+        left_out: Vec<String>,
+    },
     /// The step could not run on this machine, for this reason.
     LeftOut(String),
 }
@@ -196,6 +201,7 @@ fn run(root: &Root, steps: &[&Step]) -> Result<()> {
         let time = start.elapsed();
         let verdict = match &result {
             Ok(Ended::Passed | Ended::PassedAlone(_)) => "ok",
+            Ok(Ended::Partly { .. }) => "partly",
             Ok(Ended::LeftOut(_)) => "left out",
             Err(_) => "FAILED",
         };
@@ -203,12 +209,10 @@ fn run(root: &Root, steps: &[&Step]) -> Result<()> {
         times.push((*name, verdict, time));
         match result {
             Ok(Ended::Passed) => {}
-            Ok(Ended::PassedAlone(tests)) => {
-                notes.extend(
-                    tests
-                        .iter()
-                        .map(|test| format!("failed once, passed alone: {test}")),
-                );
+            Ok(Ended::PassedAlone(alone)) => notes.extend(passed_alone(&alone)),
+            Ok(Ended::Partly { alone, left_out }) => {
+                notes.extend(passed_alone(&alone));
+                notes.extend(left_out.iter().map(|why| format!("left out: {name}: {why}")));
             }
             Ok(Ended::LeftOut(why)) => notes.push(format!("left out: {name}: {why}")),
             Err(error) => {
@@ -222,10 +226,16 @@ fn run(root: &Root, steps: &[&Step]) -> Result<()> {
     failure.map_or(Ok(()), Err)
 }
 
+fn passed_alone(tests: &[String]) -> impl Iterator<Item = String> {
+    tests
+        .iter()
+        .map(|test| format!("failed once, passed alone: {test}"))
+}
+
 fn summary(times: &[(&str, &str, Duration)]) -> String {
     let total = times.iter().map(|(_, _, time)| *time).sum::<Duration>();
     let has = |wanted: &str| times.iter().any(|(_, verdict, _)| *verdict == wanted);
-    let verdict = match (has("FAILED"), has("left out")) {
+    let verdict = match (has("FAILED"), has("left out") || has("partly")) {
         (true, _) => "FAILED",
         (false, true) => "partly",
         (false, false) => "ok",
@@ -248,6 +258,8 @@ fn clippy(root: &Root) -> Result<()> {
             "postgres",
             "--test",
             "nats",
+            "--test",
+            "cluster",
         ],
     ] {
         cargo(root, &[&["clippy"], targets, &["--", "-D", "warnings"]].concat())?;

@@ -1,6 +1,6 @@
 //! Sessions of one server of a cluster.
 
-use crate::{CallId, ClientError, Event, EventStream, SessionId, Timestamp, UserReply};
+use crate::{CallId, ClientError, Event, SessionId, Timestamp, UserReply};
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -39,13 +39,6 @@ pub trait LocalSessions: Send + Sync {
     /// # Errors
     /// When it cannot be opened; its lease is then given back.
     async fn take_over(&self, session: &SessionId) -> Result<(), ClientError>;
-
-    /// Follows a session that is open here, for another server: state events come once they are stored, because the next
-    /// owner would give the numbers of others to events of its own.
-    ///
-    /// # Errors
-    /// When it is not open.
-    async fn follow(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError>;
 
     /// Stops working in a session at once, and writes nothing more: its turn and its commands end, and its streams end with
     /// this status. Waits until the session is closed.

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::json;
@@ -18,6 +19,7 @@ use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::{SystemClock, span};
 use windlass_core::log::{ClusterStore, PlaceWait, ServerInfo, ServerRow, SessionInfo, Store};
 use windlass_host::factory::LocalFactory;
+use windlass_sandbox::{Warden, since_boot};
 use windlass_service::Service;
 
 use crate::engine::{not_begun, working_directory};
@@ -58,13 +60,18 @@ fn shared(store: &Arc<dyn Store>) -> Result<Arc<dyn ClusterStore>, Problem> {
     })
 }
 
+/// Returns the first deadline of the warden of a server that joins a cluster.
+pub(crate) fn first_deadline() -> Duration {
+    since_boot() + Term::default().lease
+}
+
 /// Joins a cluster, if the options say so: binds the cluster port, and announces the server. Returns the backend for its
 /// front ends.
 pub(crate) async fn join(
     options: &ClusterOptions,
     settings: &Settings,
     store: &Arc<dyn Store>,
-    (service, factory, id): (&Arc<Service>, &Arc<LocalFactory>, &str),
+    (service, factory, id, warden): (&Arc<Service>, &Arc<LocalFactory>, &str, Option<&Arc<Warden>>),
 ) -> Result<(Option<Joined>, Arc<dyn Backend>), Problem> {
     if !options.cluster {
         service.mark_orphans();
@@ -91,6 +98,7 @@ pub(crate) async fn join(
         places,
         slots: SLOTS,
     };
+    let warden = warden.cloned();
     let text = format!(
         "server {} of a cluster, reached by the others at {}, with {}",
         server.id,
@@ -119,6 +127,11 @@ pub(crate) async fn join(
         clock: Arc::new(SystemClock::default()),
         warn: warner(),
         changed: Arc::clone(&changed),
+        warden: Arc::new(move |deadline| {
+            if let Some(Err(error)) = warden.as_ref().map(|warden| warden.set_deadline(deadline)) {
+                tell!("warning: the warden of this server cannot be started again: {error}");
+            }
+        }),
     };
     let member = Arc::new(Member::new(config, ports));
     member.join().await.map_err(problem)?;
@@ -334,7 +347,7 @@ struct WaitingSession {
 }
 
 fn line(server: &ServerRow) -> String {
-    let time = span(std::time::Duration::from_millis(server.lease_ms));
+    let time = span(Duration::from_millis(server.lease_ms));
     let lease = match server.is_alive {
         true => format!("lease ends in {time}"),
         false => format!("lost {time} ago"),

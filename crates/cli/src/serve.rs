@@ -124,10 +124,10 @@ fn ports(
     })
 }
 
-/// Starts the process that ends what the sessions started, if this one is killed.
-fn warden() -> Option<Warden> {
-    match Warden::start(None) {
-        Ok(warden) => Some(warden),
+/// Starts the process that ends what the sessions started, if this one is killed or, in a cluster, past its deadline.
+fn warden(is_in_cluster: bool) -> Option<Arc<Warden>> {
+    match Warden::start(is_in_cluster.then(cluster::first_deadline)) {
+        Ok(warden) => Some(Arc::new(warden)),
         Err(error) if error.kind() == std::io::ErrorKind::Unsupported => None,
         Err(error) => {
             tell!(
@@ -153,7 +153,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     } = ready;
     let exposure = exposure(options, &settings.agent.session.server)?;
     keeper.ready().await?;
-    let _warden = warden();
+    let warden = warden(options.cluster.cluster);
     audit::prune(&keeper.store, &settings).await?;
     let plan = Plan {
         cwd: cwd.clone(),
@@ -170,12 +170,8 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let owner = cluster::owner(options.cluster.cluster);
     let (service, factory) = engine::service(&settings, &lines.models, plan, (&none, owner.clone()), &keeper);
     let service = Arc::new(service);
-    let joining = cluster::join(
-        &options.cluster,
-        &settings,
-        &keeper.store,
-        (&service, &factory, &owner),
-    );
+    let of_process = (&service, &factory, owner.as_str(), warden.as_ref());
+    let joining = cluster::join(&options.cluster, &settings, &keeper.store, of_process);
     let (joined, backend) = joining.await?;
     let of_server = (&settings, joined.as_ref());
     let ports = ports(backend, &keeper, (given, &cwd), &lines.watch, of_server)?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::StreamExt;
 use futures_util::stream;
+use reqwest::StatusCode;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::Mutex;
@@ -137,7 +138,15 @@ impl ClusterWire for DirectWire {
         if !status.is_success() {
             return Err(WireError {
                 server: owner.owner.clone(),
-                why: format!("it answers {status}; do all servers have the same cluster secret?"),
+                why: match status {
+                    StatusCode::UNAUTHORIZED => {
+                        "its cluster secret is another one; give all servers the same".to_owned()
+                    }
+                    StatusCode::BAD_REQUEST => {
+                        "it does not know this request; it probably runs an older version".to_owned()
+                    }
+                    status => format!("it answers {status}"),
+                },
             });
         }
         serde_json::from_slice::<port::Answer>(&bytes)

@@ -16,6 +16,7 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use windlass_api::{ClientError, EventStream, SessionId};
+use windlass_core::clock::{Timestamp, span};
 use windlass_core::hook::Hook;
 use windlass_core::log::{LogError, Notice};
 
@@ -33,6 +34,8 @@ const CLAIMED: usize = 16;
 const COMPARE: Duration = Duration::from_secs(10);
 /// Maximum time for which a call of a tool may go on when the server leaves.
 const DRAIN: Duration = Duration::from_secs(20);
+/// Difference between the clocks of a server and of the store that is reported.
+const CLOCKS: Duration = Duration::from_secs(30);
 /// Time between two looks at running calls.
 const LOOK: Duration = Duration::from_millis(50);
 /// Shortest wait for the deadline.
@@ -77,11 +80,38 @@ impl Member {
             .cluster
             .beat(&config.server, config.term.lease, 0)
             .await?;
-        self.shared.lease().beaten(sent, boot_time::now());
+        self.beaten(sent);
+        self.compare_clocks(beat.time);
         if beat.has_work {
             self.shared.work.notify_one();
         }
         Ok(())
+    }
+
+    /// Notes a heartbeat that succeeded. Returns true if the lease was lost before.
+    fn beaten(&self, sent: Duration) -> bool {
+        let shared = &self.shared;
+        let is_back = shared.lease().beaten(sent, boot_time::now());
+        (shared.ports.warden)(shared.config.term.warden_deadline(sent));
+        is_back
+    }
+
+    /// Reports a clock that differs from the store's. No lease depends on it, but the times of records and jobs do.
+    fn compare_clocks(&self, store: Timestamp) {
+        let shared = &self.shared;
+        let own = shared.ports.clock.now();
+        let ahead = i64::try_from(own.0).unwrap_or(i64::MAX) - i64::try_from(store.0).unwrap_or(i64::MAX);
+        let before = shared.marks.ahead_ms.swap(ahead, Ordering::Relaxed);
+        let is_wrong = |ms: i64| u128::from(ms.unsigned_abs()) > CLOCKS.as_millis();
+        if is_wrong(ahead) && !is_wrong(before) {
+            let by = span(Duration::from_millis(ahead.unsigned_abs()));
+            let side = if ahead > 0 { "ahead of" } else { "behind" };
+            (shared.ports.warn)(&format!(
+                "the clock of this server is {by} {side} the clock of the database: leases are not affected, but times in \
+                 records are wrong, and scheduled jobs run at the wrong time; set the clocks of both machines, for \
+                 example by NTP"
+            ));
+        }
     }
 
     /// Works until `stop` is cancelled.
@@ -126,9 +156,9 @@ impl Member {
                     if let Some(left) = beat.ends_ms {
                         ends = Duration::from_millis(left) + SOON;
                     }
-                    shared.has_own.store(beat.has_own, Ordering::Relaxed);
-                    let is_back = shared.lease().beaten(sent, boot_time::now());
-                    if is_back {
+                    shared.marks.has_own.store(beat.has_own, Ordering::Relaxed);
+                    self.compare_clocks(beat.time);
+                    if self.beaten(sent) {
                         (shared.ports.warn)("contact with the store is back");
                         shared.compare.notify_one();
                         shared.tell(News::Again);
@@ -219,8 +249,12 @@ impl Member {
                 if claimed.is_empty() {
                     break;
                 }
-                join_all(claimed.iter().map(|session| self.take_over(session))).await;
+                let taken = join_all(claimed.iter().map(|session| self.take_over(session))).await;
                 shared.inbox.notify_one();
+                // What failed once fails again at once, for example while the disk of the store is full.
+                if taken.contains(&false) {
+                    break;
+                }
             }
         }
     }
@@ -233,7 +267,7 @@ impl Member {
                 () = shared.compare.notified() => {}
                 () = shared.ports.clock.sleep(COMPARE) => {}
             }
-            if !shared.works() || !shared.has_own.load(Ordering::Relaxed) {
+            if !shared.works() || !shared.marks.has_own.load(Ordering::Relaxed) {
                 continue;
             }
             let unfinished = shared.ports.cluster.unfinished(Some(shared.id())).await;
@@ -246,17 +280,20 @@ impl Member {
         }
     }
 
-    async fn take_over(&self, session: &SessionId) {
+    /// Opens a session of this server. Returns true if it is open.
+    async fn take_over(&self, session: &SessionId) -> bool {
         match self.shared.ports.sessions.take_over(session).await {
             Ok(()) => {
                 count(&self.shared.counts.taken_over);
                 self.reported.lock().await.remove(session);
+                true
             }
             Err(error) => {
                 if self.reported.lock().await.insert(session.clone()) {
                     let text = format!("session {session} cannot be taken over: {error}; it is tried again");
                     (self.shared.ports.warn)(&text);
                 }
+                false
             }
         }
     }
@@ -265,7 +302,7 @@ impl Member {
     /// Others may take them over immediately.
     pub async fn leave(&self) {
         let shared = &self.shared;
-        shared.is_leaving.store(true, Ordering::SeqCst);
+        shared.marks.is_leaving.store(true, Ordering::SeqCst);
         let begun = boot_time::now();
         loop {
             let open = shared.ports.sessions.open_here();
@@ -340,11 +377,14 @@ impl Member {
         }
         let open = self.shared.ports.sessions.open_here().len();
         let left = self.shared.lease().left(boot_time::now()).as_secs_f64();
+        let ahead = self.shared.marks.ahead_ms.load(Ordering::Relaxed) as f64 / 1_000.0;
         text.push_str(&format!(
             "# HELP windlass_cluster_sessions_open Sessions open on this server.\n\
              # TYPE windlass_cluster_sessions_open gauge\nwindlass_cluster_sessions_open {open}\n\
              # HELP windlass_cluster_lease_seconds Time left of the server's own deadline.\n\
-             # TYPE windlass_cluster_lease_seconds gauge\nwindlass_cluster_lease_seconds {left:.3}\n"
+             # TYPE windlass_cluster_lease_seconds gauge\nwindlass_cluster_lease_seconds {left:.3}\n\
+             # HELP windlass_cluster_clock_ahead_seconds Difference between this server's clock and the database's.\n\
+             # TYPE windlass_cluster_clock_ahead_seconds gauge\nwindlass_cluster_clock_ahead_seconds {ahead:.3}\n"
         ));
         text
     }
@@ -384,7 +424,10 @@ impl WireHandler for Handler {
 
     async fn events(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
         self.0.check()?;
-        self.0.ports.sessions.follow(session, after).await
+        match self.0.ports.sessions.is_open(session) {
+            true => self.0.ports.local.subscribe(session, after).await,
+            false => Err(ClientError::Closed(session.clone())),
+        }
     }
 }
 

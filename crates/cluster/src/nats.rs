@@ -187,7 +187,7 @@ impl NatsWire {
     /// Returns the next piece of an answer.
     async fn piece(&self, owner: &Holder, incoming: &mut Incoming) -> Result<(Vec<u8>, bool), WireError> {
         let why = match incoming.next().await {
-            Piece::Piece { text, is_last } => return Ok((text, is_last)),
+            Piece::Text { text, is_last } => return Ok((text, is_last)),
             Piece::Nobody => "it is not connected to NATS".to_owned(),
             Piece::Lost => format!("the connection over NATS at {} broke", self.shown),
         };

@@ -26,7 +26,7 @@ pub(crate) const SEAL: usize = HEAD + 16;
 const LATE: u64 = 1_024;
 
 /// The salt of a sender and the counter of a frame. They occur once.
-type Mark = ([u8; SALT], u64);
+pub(crate) type Mark = ([u8; SALT], u64);
 
 /// Seals and opens frames.
 pub(crate) struct Seal {

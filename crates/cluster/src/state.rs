@@ -1,8 +1,9 @@
 //! State that the parts of this server share.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::{Notify, broadcast};
 use windlass_api::{Backend, ClientError, LocalSessions, SessionFolders, SessionId};
@@ -50,6 +51,8 @@ pub struct ClusterPorts {
     pub warn: Arc<dyn Fn(&str) + Send + Sync>,
     /// Told when small values of the store may have changed.
     pub changed: Arc<Notify>,
+    /// Moves the time since boot at which the processes of this server end, if it does not end them itself.
+    pub warden: Arc<dyn Fn(Duration) + Send + Sync>,
 }
 
 /// News for the streams of this server.
@@ -79,6 +82,27 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
+/// Single values that tasks of this server tell each other.
+#[derive(Debug)]
+pub(crate) struct Marks {
+    /// True if a session of this server had unfinished work at the last heartbeat.
+    pub(crate) has_own: AtomicBool,
+    /// Milliseconds by which this server's clock is ahead of the store's.
+    pub(crate) ahead_ms: AtomicI64,
+    /// True once the server gives its sessions back.
+    pub(crate) is_leaving: AtomicBool,
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self {
+            has_own: AtomicBool::new(true),
+            ahead_ms: AtomicI64::default(),
+            is_leaving: AtomicBool::default(),
+        }
+    }
+}
+
 /// The shared state.
 pub(crate) struct Shared {
     pub(crate) config: ClusterConfig,
@@ -98,10 +122,7 @@ pub(crate) struct Shared {
     /// Work for other servers that takes longer than a question, by id.
     pub(crate) works_long: Mutex<HashMap<String, WorkEnd>>,
     pub(crate) counts: Counts,
-    /// True if a session of this server had unfinished work at the last heartbeat.
-    pub(crate) has_own: AtomicBool,
-    /// True once the server gives its sessions back.
-    pub(crate) is_leaving: AtomicBool,
+    pub(crate) marks: Marks,
 }
 
 impl Shared {
@@ -118,8 +139,7 @@ impl Shared {
             in_hand: Mutex::default(),
             works_long: Mutex::default(),
             counts: Counts::default(),
-            has_own: AtomicBool::new(true),
-            is_leaving: AtomicBool::new(false),
+            marks: Marks::default(),
         }
     }
 
@@ -139,7 +159,7 @@ impl Shared {
 
     /// Returns true if this server works, and does not stop.
     pub(crate) fn works(&self) -> bool {
-        self.holds() && !self.is_leaving.load(Ordering::SeqCst)
+        self.holds() && !self.marks.is_leaving.load(Ordering::SeqCst)
     }
 
     /// Fails if this server must not act.

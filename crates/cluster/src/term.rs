@@ -28,6 +28,12 @@ impl Term {
     pub fn deadline(self, sent: Duration) -> Duration {
         sent + self.lease - self.lease / 8
     }
+
+    /// Returns the time at which the warden ends the processes of a server that did not do so at its own deadline. It lies
+    /// before the end of the lease in the store as well.
+    pub fn warden_deadline(self, sent: Duration) -> Duration {
+        sent + self.lease - self.lease / 16
+    }
 }
 
 /// Change of a server's standing.
@@ -96,15 +102,16 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// DIST-3: the server's own deadline counts from when the heartbeat was sent, and lies before the end of the lease in
-    /// the store, which counts from when it arrived.
+    /// DIST-3: the server's own deadline counts from when the heartbeat was sent; that of its warden comes next, and both lie
+    /// before the end of the lease in the store, which counts from when the heartbeat arrived.
     #[test]
     fn the_own_deadline_comes_first() {
         let term = Term::default();
         assert_eq!(term.beat(), at(1_500));
         assert_eq!(term.deadline(at(100)), at(100 + 5_250));
         for delay in [0, 10, 5_000] {
-            assert!(term.deadline(at(100)) < at(100 + delay) + term.lease);
+            let (own, warden) = (term.deadline(at(100)), term.warden_deadline(at(100)));
+            assert!(own < warden && warden < at(100 + delay) + term.lease);
         }
     }
 

@@ -11,7 +11,7 @@ use windlass_core::id::SessionId;
 use windlass_core::log::{Beat, Holder, LogError, ServerInfo, ServerRow, Servers, Whereabouts};
 
 use super::failure::Fault;
-use super::sql::{NOW, clean, maybe, number, row, rows, run, session, signed, small};
+use super::sql::{NOW, clean, maybe, number, row, rows, run, session, signed, small, time};
 use super::{Liveness, PostgresStore, folders};
 
 /// Sessions with unfinished work.
@@ -82,10 +82,7 @@ impl Servers for PostgresStore {
         let lease = signed(u64::try_from(lease.as_millis()).unwrap_or(u64::MAX));
         self.thread
             .run(async move |context| {
-                let beaten = async {
-                    let client = context.client().await?;
-                    beat(&client, &server, (lease, signed(since))).await
-                };
+                let beaten = async { beat(&context.client().await?, &server, (lease, signed(since))).await };
                 beaten.await.map_err(Fault::told)
             })
             .await
@@ -229,6 +226,7 @@ async fn beat(
            ARRAY(SELECT DISTINCT i.session FROM inbox i JOIN session s ON s.id = i.session WHERE i.taken IS NULL AND s.owner = $2), \
            ARRAY(SELECT id FROM session WHERE moved_at > $7 AND $7 > 0 ORDER BY moved_at LIMIT 10000), \
            (SELECT min(v.until) - {NOW} FROM server v WHERE v.until > {NOW} AND v.id <> $2), \
+           EXISTS (SELECT 1 FROM server v WHERE v.until < {NOW} AND v.listen_pid IS NOT NULL), \
            (SELECT count(*) FROM own), (SELECT count(*) FROM gone)",
         claimable()
     );
@@ -246,12 +244,29 @@ async fn beat(
         let ids: Vec<String> = found.get(index);
         ids.into_iter().map(SessionId::from).collect()
     };
+    if found.get(6) {
+        // Listeners that are stuck harm everybody, but not this server's lease.
+        let _ = end_listeners(client).await;
+    }
     Ok(Beat {
         mark: number(&found, 0),
+        time: time(&found, 0),
         has_work: found.get(1),
         has_own: found.get(2),
         inbox: sessions(3),
         moved: sessions(4),
         ends_ms: maybe(&found, 5),
     })
+}
+
+/// Ends the connections on which servers listened whose lease has ended. One that is stopped does not read, and the
+/// notifications for everybody pile up behind it. The name of the connection tells it from a later one with its number.
+async fn end_listeners(client: &deadpool_postgres::Object) -> Result<(), Fault> {
+    let sql = format!(
+        "WITH lost AS (UPDATE server v SET listen_pid = NULL FROM server o WHERE o.id = v.id AND v.until < {NOW} \
+           AND v.listen_pid IS NOT NULL RETURNING o.listen_pid, v.id) \
+         SELECT count(pg_terminate_backend(a.pid)) FROM lost JOIN pg_stat_activity a ON a.pid = lost.listen_pid \
+           AND a.application_name = 'windlass wl_' || md5(lost.id) AND a.usename = current_user"
+    );
+    row(client, &sql, &[]).await.map(drop)
 }

@@ -100,7 +100,8 @@ fn database(error: &tokio_postgres::Error) -> LogError {
         return LogError::Failed(text);
     };
     match code.code() {
-        "53100" | "53200" => LogError::Full(text),
+        "53100" => LogError::Full(format!("{text}; make space on the machine of the database")),
+        "53200" => LogError::Full(text),
         "25006" | "42501" => LogError::ReadOnly(text),
         "55P03" => LogError::Locked(text),
         "22021" => LogError::Failed(format!("{text}; text with a NUL character cannot be stored")),

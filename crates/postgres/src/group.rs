@@ -176,10 +176,7 @@ async fn refusals(
         outcomes.push(Err(match standing(client, batch).await? {
             Standing::Gone => LogError::Unknown(session.clone()),
             Standing::Lost => LogError::Lost(session.clone()),
-            Standing::Last(last) => LogError::Failed(format!(
-                "entry {} of session {session} cannot follow entry {last}; nothing was written",
-                batch.first()
-            )),
+            Standing::Last(last) => misplaced(batch, last),
         }));
     }
     Ok(outcomes)
@@ -252,16 +249,24 @@ async fn look(client: &Object, batch: &Prepared) -> Result<Option<Outcome>, Faul
     Ok(match last {
         last if last == after => Some(Ok(())),
         last if last == before => None,
-        last if last < before => Some(Err(LogError::Damaged {
-            what: format!("session {session}"),
-            why: format!(
-                "the database went back in time: its last entry is {last}, and {before} was acknowledged. Probably a \
-                 backup or a standby took its place; start the session again to continue from entry {last}"
-            ),
-        })),
-        last => Some(Err(LogError::Failed(format!(
+        last => Some(Err(misplaced(batch, last))),
+    })
+}
+
+/// Explains why a batch does not fit after the last entry that the database has.
+fn misplaced(batch: &Prepared, last: u64) -> LogError {
+    let (session, before) = (&batch.lease.session, batch.first().saturating_sub(1));
+    if last >= before {
+        return LogError::Failed(format!(
             "entry {} of session {session} cannot follow entry {last}; nothing was written",
             batch.first()
-        )))),
-    })
+        ));
+    }
+    LogError::Damaged {
+        what: format!("session {session}"),
+        why: format!(
+            "the database went back in time: its last entry is {last}, and {before} was acknowledged. Probably a backup \
+             or a standby took its place; start the session again to continue from entry {last}"
+        ),
+    }
 }

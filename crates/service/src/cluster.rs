@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use windlass_api::{ChildQuestion, ClientError, EventStream, LocalSessions, SessionId, UserReply, WaitOn};
+use windlass_api::{ChildQuestion, ClientError, LocalSessions, SessionId, UserReply, WaitOn};
 use windlass_core::hook::Hook;
 
 use crate::Service;
@@ -35,14 +35,6 @@ impl LocalSessions for Service {
 
     async fn take_over(&self, session: &SessionId) -> Result<(), ClientError> {
         self.open(session).await.map(drop)
-    }
-
-    async fn follow(&self, session: &SessionId, after: u64) -> Result<EventStream, ClientError> {
-        let live = self
-            .known(session)
-            .ok_or_else(|| ClientError::Closed(session.clone()))?;
-        let store = std::sync::Arc::clone(&self.inner.store);
-        Ok(live.sink.feed().follow_exactly(session.clone(), after, store))
     }
 
     async fn let_go(&self, session: &SessionId, why: &str) {

@@ -6,6 +6,10 @@
 //! State events may arrive slightly out of order: some are published immediately and stored later, others are
 //! published once they are safe, and both the session's task and the turn's task publish. A reader therefore
 //! tracks the numbers it has seen, and never takes a high number as a sign that it has seen the lower ones.
+//!
+//! In a cluster another server goes on from what is stored, so an event that is lost with its server must not have been
+//! seen: its number is assigned again. There the feed holds state events back until they are stored, and what comes after
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
@@ -42,6 +46,8 @@ struct Shared {
     /// Numbers that are not known to be stored, with the event if it was already published: a reader that
     /// starts now cannot get it anywhere else.
     unstored: BTreeMap<u64, Option<Envelope>>,
+    /// Events behind a state event that is not stored yet, in order; `None` if nothing is held back.
+    held: Option<VecDeque<Envelope>>,
 }
 
 /// Buffer of one reader.
@@ -56,8 +62,6 @@ struct Line {
     capacity: usize,
     /// Maximum number of buffered state events.
     room: usize,
-    /// True if the reader gets state events only once they are stored.
-    is_exact: bool,
     over: bool,
     waker: Option<Waker>,
 }
@@ -69,10 +73,24 @@ impl Feed {
                 readers: Vec::new(),
                 last,
                 unstored: BTreeMap::new(),
+                held: None,
             })),
             buffer,
             room: STATES,
         }
+    }
+
+    /// Holds state events back from now on until they are stored. What an earlier life of the session could not store is
+    /// forgotten: its numbers are assigned again.
+    pub(crate) fn hold_back(&self) {
+        let mut shared = self.lock();
+        shared.held = Some(VecDeque::new());
+        shared.unstored.clear();
+    }
+
+    /// Returns true if events are seen only once they are stored.
+    pub(crate) fn holds_back(&self) -> bool {
+        self.lock().held.is_some()
     }
 
     /// Reserves numbers for state events that are to be stored.
@@ -82,41 +100,34 @@ impl Feed {
 
     /// Releases numbers whose events were neither stored nor published.
     pub(crate) fn withdraw(&self, numbers: Range<u64>) {
-        self.lock().unstored.retain(|number, _| !numbers.contains(number));
+        let mut shared = self.lock();
+        shared.unstored.retain(|number, _| !numbers.contains(number));
+        shared.let_through();
     }
 
     /// Marks the state events with these numbers as stored.
     pub(crate) fn stored(&self, numbers: Range<u64>) {
         let mut shared = self.lock();
         for number in numbers {
-            let told = shared.unstored.remove(&number).flatten();
+            shared.unstored.remove(&number);
             shared.last = shared.last.max(number);
-            if let Some(envelope) = told {
-                shared.pass_on(&envelope, |line| line.is_exact);
-            }
         }
+        shared.let_through();
     }
 
-    /// Returns true if a reader waits for events that were published to be stored.
-    pub(crate) fn is_awaited(&self) -> bool {
-        let shared = self.lock();
-        let mut lines = shared.readers.iter().filter_map(Weak::upgrade);
-        lines.any(|line| lock(&line).is_exact)
-    }
-
-    /// Passes an event to every reader. Never waits.
+    /// Passes an event to every reader, unless it has to be stored first. Never waits.
     pub(crate) fn publish(&self, envelope: &Envelope) {
         let mut shared = self.lock();
-        let mut is_stored = true;
-        if !envelope.event.is_live() {
-            // The number of a live event may belong to a state event that is not published yet.
-            shared.last = shared.last.max(envelope.seq);
-            if let Some(told) = shared.unstored.get_mut(&envelope.seq) {
-                *told = Some(envelope.clone());
-                is_stored = false;
-            }
+        let must_wait = shared.must_wait(envelope);
+        match &mut shared.held {
+            Some(held) if must_wait || !held.is_empty() => held.push_back(envelope.clone()),
+            _ => shared.pass_on(envelope),
         }
-        shared.pass_on(envelope, |line| is_stored || !line.is_exact);
+    }
+
+    /// Passes an event to every reader that is not stored.
+    pub(crate) fn publish_at_once(&self, envelope: &Envelope) {
+        self.lock().pass_on(envelope);
     }
 
     /// Returns a reader with an unlimited buffer, for the client that started a turn.
@@ -128,29 +139,7 @@ impl Feed {
 
     /// Returns all events after `after`: first from the store, then live.
     pub(crate) fn follow(&self, session: SessionId, after: u64, store: Arc<dyn Store>) -> EventStream {
-        self.follow_as(session, after, store, false)
-    }
-
-    /// Like [`Self::follow`], but a state event comes only once it is stored: if this process is lost before, its number
-    /// goes to another event.
-    pub(crate) fn follow_exactly(
-        &self,
-        session: SessionId,
-        after: u64,
-        store: Arc<dyn Store>,
-    ) -> EventStream {
-        self.follow_as(session, after, store, true)
-    }
-
-    fn follow_as(
-        &self,
-        session: SessionId,
-        after: u64,
-        store: Arc<dyn Store>,
-        is_exact: bool,
-    ) -> EventStream {
         let line = line(self.buffer, self.room);
-        lock(&line).is_exact = is_exact;
         let upto = {
             let mut shared = self.lock();
             shared.readers.push(Arc::downgrade(&line));
@@ -210,14 +199,33 @@ impl Feed {
 }
 
 impl Shared {
-    /// Passes an event to the readers that it is for. Forgets those that are gone.
-    fn pass_on(&mut self, envelope: &Envelope, is_for: impl Fn(&Line) -> bool) {
+    /// Returns true for a state event that is not stored.
+    fn must_wait(&self, envelope: &Envelope) -> bool {
+        !envelope.event.is_live() && self.unstored.contains_key(&envelope.seq)
+    }
+
+    /// Passes on what was held back, up to the first event that is not stored.
+    fn let_through(&mut self) {
+        while let Some(first) = self.held.as_mut().and_then(VecDeque::pop_front) {
+            if self.must_wait(&first) {
+                self.held.get_or_insert_default().push_front(first);
+                return;
+            }
+            self.pass_on(&first);
+        }
+    }
+
+    fn pass_on(&mut self, envelope: &Envelope) {
+        if !envelope.event.is_live() {
+            // The number of a live event may belong to a state event that is not published yet.
+            self.last = self.last.max(envelope.seq);
+            if let Some(told) = self.unstored.get_mut(&envelope.seq) {
+                *told = Some(envelope.clone());
+            }
+        }
         self.readers.retain(|reader| match reader.upgrade() {
             Some(line) => {
-                let mut line = lock(&line);
-                if is_for(&line) {
-                    line.put(envelope.clone());
-                }
+                lock(&line).put(envelope.clone());
                 true
             }
             None => false,
@@ -230,9 +238,7 @@ impl Shared {
         let mut line = lock(line);
         line.gap = false;
         // Regardless of the limit: events that did not fit would be requested again immediately.
-        if !line.is_exact {
-            line.waiting.extend(self.unstored.values().flatten().cloned());
-        }
+        line.waiting.extend(self.unstored.values().flatten().cloned());
         self.last
     }
 }

@@ -1,6 +1,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use windlass_core::clock::{SystemClock, Timestamp};
@@ -108,36 +109,6 @@ async fn a_late_event_is_not_an_old_one() {
     bed.store(2).await;
     bed.feed.end();
     assert_eq!(numbers(reader).await, [2, 1]);
-}
-
-/// DIST-4: a reader for another server gets a state event only once it is stored: if this process is killed before, the next
-/// owner gives its number to another event. Live events do not wait.
-#[tokio::test]
-async fn an_exact_reader_gets_what_is_stored() {
-    let bed = Bed::new(STATES).await;
-    let follow = || {
-        let store = Arc::clone(&bed.store) as _;
-        bed.feed.follow_exactly(bed.lease.session.clone(), 0, store)
-    };
-    assert!(!bed.feed.is_awaited());
-    let (mut early, mut usual) = (follow(), bed.follow(0));
-    assert!(bed.feed.is_awaited());
-    bed.feed.reserve(1..2);
-    bed.tell(1, state(1));
-    bed.tell(1, piece());
-    assert_eq!(next(&mut usual).await.unwrap().event, state(1));
-    assert_eq!(next(&mut early).await.unwrap().event, piece());
-    // Joins before the event is stored.
-    let late = follow();
-    bed.store(1).await;
-    assert_eq!(next(&mut early).await.unwrap().event, state(1));
-    // Never stored.
-    bed.feed.reserve(2..3);
-    bed.tell(2, state(2));
-    bed.feed.end();
-    assert_eq!(numbers(usual).await, [2]);
-    assert_eq!(numbers(early).await, Vec::<u64>::new());
-    assert_eq!(numbers(late).await, [1]);
 }
 
 /// EVT-5: a reader that starts after an event was published and before it is stored receives the event.
@@ -277,4 +248,69 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(check(room, steps));
     }
+}
+
+/// DIST-4, EVT-5: in a cluster nobody sees a state event before it is stored, and what follows it keeps its place.
+#[tokio::test]
+async fn events_are_held_back_until_they_are_stored() {
+    let bed = Bed::new(STATES).await;
+    bed.feed.hold_back();
+    let mut reader = bed.follow(0);
+    bed.feed.reserve(1..3);
+    bed.tell(1, state(1));
+    bed.tell(1, piece());
+    bed.tell(2, state(2));
+    let mut late = bed.follow(0);
+    assert!(reader.next().now_or_never().is_none() && late.next().now_or_never().is_none());
+    bed.store(1).await;
+    let told = next(&mut reader).await.unwrap();
+    assert_eq!((told.seq, told.event), (1, state(1)));
+    assert!(next(&mut reader).await.unwrap().event.is_live());
+    assert!(reader.next().now_or_never().is_none());
+    bed.store(2).await;
+    bed.feed.end();
+    assert_eq!(
+        (numbers(reader).await, numbers(late).await),
+        (vec![2], vec![1, 2])
+    );
+}
+
+/// DIST-4: an event that is given up is not seen, nor does it hold back what follows; what is not to be stored is told at once.
+#[tokio::test]
+async fn what_is_given_up_holds_nothing_back() {
+    let bed = Bed::new(STATES).await;
+    bed.feed.hold_back();
+    let reader = bed.follow(0);
+    bed.feed.reserve(1..2);
+    bed.tell(1, piece());
+    bed.feed.withdraw(1..2);
+    bed.feed.reserve(1..2);
+    bed.tell(1, state(1));
+    bed.feed.publish_at_once(&Envelope {
+        v: EVENT_VERSION,
+        session: bed.lease.session.clone(),
+        seq: 0,
+        event: piece(),
+    });
+    bed.feed.end();
+    assert_eq!(numbers(reader).await, Vec::<u64>::new());
+}
+
+/// DIST-4: what a session could not store before this server lost it is not seen when the server has it again.
+#[tokio::test]
+async fn lost_events_do_not_come_back() {
+    let bed = Bed::new(STATES).await;
+    bed.feed.hold_back();
+    bed.feed.reserve(1..2);
+    bed.tell(1, piece());
+    bed.tell(1, state(7));
+    bed.feed.cut();
+    bed.feed.hold_back();
+    let reader = bed.follow(0);
+    bed.feed.reserve(1..2);
+    bed.tell(1, state(1));
+    bed.store(1).await;
+    bed.feed.end();
+    let events: Vec<Event> = reader.map(|envelope| envelope.event).collect().await;
+    assert_eq!(events, [state(1)]);
 }

@@ -112,6 +112,9 @@ impl Sink {
         let events = self.deliveries.marked(events);
         let numbers = {
             let mut state = self.lock();
+            if let Some(error) = &state.broken {
+                return Err(error.clone());
+            }
             state.storing.push(since);
             self.log.enqueue(&mut state, &events)
         };
@@ -129,14 +132,20 @@ impl Sink {
     }
 
     /// Publishes an event that nothing depends on. It is stored with the next write, or when the session is
-    /// closed.
+    /// closed; in a cluster soon, because nobody sees it before.
     pub(crate) fn mention(&self, event: Event) {
         let events = self.deliveries.marked(vec![event]);
-        let numbers = self.log.enqueue(&mut self.lock(), &events);
+        let numbers = {
+            let mut state = self.lock();
+            if state.broken.is_some() {
+                return;
+            }
+            self.log.enqueue(&mut state, &events)
+        };
         for (seq, event) in numbers.zip(events) {
             self.publish(seq, event);
         }
-        if self.log.feed.is_awaited() {
+        if self.log.feed.holds_back() {
             self.send(GATHER);
         }
     }
@@ -165,10 +174,15 @@ impl Sink {
         self.lock().model = (provider.to_owned(), model.to_owned());
     }
 
-    /// Publishes the end of a turn that could not be stored.
+    /// Publishes something that is not stored: the end of a turn that could not be, for example.
     pub(crate) fn tell_only(&self, event: Event) {
-        let seq = self.lock().seq;
-        self.publish(seq, event);
+        let seq = self.hear(&event);
+        let event = match event {
+            // In a cluster the turn continues once the store can be written, and another event gets the number.
+            Event::Failed { message, .. } if self.log.feed.holds_back() => Event::Status { text: message },
+            event => event,
+        };
+        self.log.feed.publish_at_once(&self.envelope(seq, event));
     }
 
     /// Returns the messages sent to the running turn.
@@ -199,18 +213,29 @@ impl Sink {
         self.log.lock()
     }
 
-    fn publish(&self, seq: u64, event: Event) {
+    /// Notes what an event says about the turn. Returns the number of the last event.
+    fn hear(&self, event: &Event) -> u64 {
         let now = self.log.clock.elapsed();
-        self.lock().why.hear(now, &event);
+        let mut state = self.lock();
+        state.why.hear(now, event);
+        state.seq
+    }
+
+    fn publish(&self, seq: u64, event: Event) {
+        self.hear(&event);
         if let Event::Message { message } = &event {
             self.steering.heard(&message.id);
         }
-        self.log.feed.publish(&Envelope {
+        self.log.feed.publish(&self.envelope(seq, event));
+    }
+
+    fn envelope(&self, seq: u64, event: Event) -> Envelope {
+        Envelope {
             v: EVENT_VERSION,
             session: self.log.lease.session.clone(),
             seq,
             event,
-        });
+        }
     }
 
     /// Writes the pending events in the background after a delay. The next event that must be safe is written

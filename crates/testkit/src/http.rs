@@ -1,6 +1,6 @@
 //! A server under test, and a small HTTP client that sends what it is told to, right or wrong.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,6 +13,9 @@ use crate::{PATIENCE, Run, Running, eventually, must};
 
 /// Time without a byte after which a connection counts as stuck.
 const SILENCE: Duration = Duration::from_secs(60);
+
+/// Time that a request may take that is [tried](try_http).
+const TRIED: Duration = Duration::from_secs(10);
 
 /// Answer to a request.
 #[derive(Debug, Clone)]
@@ -42,23 +45,30 @@ impl HttpAnswer {
 /// Sends one request and reads the whole answer. `Host` and `Content-Length` are added unless given.
 #[track_caller]
 pub fn http(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> HttpAnswer {
-    let mut stream = send(addr, method, path, headers, body);
-    read_answer(&mut stream)
+    let text = request(addr, method, path, headers, body);
+    must(send(addr, &text, SILENCE).and_then(read_answer), path)
 }
 
-#[track_caller]
-fn send(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> BufReader<TcpStream> {
-    let mut stream = connect(addr);
+/// Like [`http`], for a server that may be down, or go down meanwhile.
+///
+/// # Errors
+/// If there is no whole answer in time.
+pub fn try_http(
+    addr: &str,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: &str,
+) -> io::Result<HttpAnswer> {
+    send(addr, &request(addr, method, path, headers, body), TRIED).and_then(read_answer)
+}
+
+fn send(addr: &str, request: &str, silence: Duration) -> io::Result<BufReader<TcpStream>> {
+    let mut stream = TcpStream::connect(addr)?;
+    stream.set_read_timeout(Some(silence))?;
     // A server that refuses may close before it has read everything.
-    let _ = stream.write_all(request(addr, method, path, headers, body).as_bytes());
-    BufReader::new(stream)
-}
-
-#[track_caller]
-fn connect(addr: &str) -> TcpStream {
-    let stream = must(TcpStream::connect(addr), "connect");
-    must(stream.set_read_timeout(Some(SILENCE)), "set a time limit");
-    stream
+    let _ = stream.write_all(request.as_bytes());
+    Ok(BufReader::new(stream))
 }
 
 /// Sends one request over TLS, to a server that must have a certificate for `name` that this authority signed.
@@ -81,10 +91,12 @@ pub fn https(
         .with_no_client_auth();
     let server = must(ServerName::try_from(name.to_owned()), name);
     let client = must(ClientConnection::new(Arc::new(config), server), "prepare TLS");
-    let mut stream = StreamOwned::new(client, connect(addr));
+    let connected = must(TcpStream::connect(addr), "connect");
+    must(connected.set_read_timeout(Some(SILENCE)), "set a time limit");
+    let mut stream = StreamOwned::new(client, connected);
     let sent = stream.write_all(request(addr, method, path, headers, body).as_bytes());
-    sent.map_err(|error| error.to_string())?;
-    Ok(read_answer(&mut BufReader::new(stream)))
+    let answer = sent.and_then(|()| read_answer(BufReader::new(stream)));
+    answer.map_err(|error| error.to_string())
 }
 
 /// Returns the text of a request.
@@ -103,41 +115,38 @@ fn request(addr: &str, method: &str, path: &str, headers: &[(&str, &str)], body:
     format!("{head}\r\n{body}")
 }
 
-fn read_head(stream: &mut impl BufRead) -> (u16, Vec<(String, String)>) {
+fn read_head(stream: &mut impl BufRead) -> io::Result<(u16, Vec<(String, String)>)> {
     let mut line = String::new();
-    must(stream.read_line(&mut line), "read the status");
-    let status = line
-        .split(' ')
-        .nth(1)
-        .and_then(|code| code.parse().ok())
-        .unwrap_or_default();
+    stream.read_line(&mut line)?;
+    let status = line.split(' ').nth(1).and_then(|code| code.parse().ok());
+    let status = status.ok_or(io::ErrorKind::UnexpectedEof)?;
     let mut headers = Vec::new();
     loop {
         line.clear();
-        must(stream.read_line(&mut line), "read a header");
+        stream.read_line(&mut line)?;
         match line.trim_end().split_once(':') {
             Some((name, value)) => headers.push((name.to_lowercase(), value.trim().to_owned())),
-            None => return (status, headers),
+            None => return Ok((status, headers)),
         }
     }
 }
 
-fn read_answer(stream: &mut impl BufRead) -> HttpAnswer {
-    let (status, headers) = read_head(stream);
+fn read_answer(mut stream: impl BufRead) -> io::Result<HttpAnswer> {
+    let (status, headers) = read_head(&mut stream)?;
     let is_chunked = headers.iter().any(|header| header.0 == "transfer-encoding");
     let mut body = Vec::new();
     if is_chunked {
-        while let Some(chunk) = read_chunk(stream) {
+        while let Some(chunk) = read_chunk(&mut stream) {
             body.extend(chunk);
         }
     } else {
         let _ = stream.read_to_end(&mut body);
     }
-    HttpAnswer {
+    Ok(HttpAnswer {
         status,
         headers,
         body: String::from_utf8_lossy(&body).into_owned(),
-    }
+    })
 }
 
 fn read_chunk(stream: &mut impl BufRead) -> Option<Vec<u8>> {
@@ -306,9 +315,19 @@ impl SseEvents {
     /// Opens a stream.
     #[track_caller]
     pub fn open(addr: &str, path: &str, headers: &[(&str, &str)]) -> Self {
-        let mut stream = send(addr, "GET", path, headers, "");
-        let (status, _) = read_head(&mut stream);
-        assert_eq!(status, 200, "GET {path}");
+        must(Self::try_open(addr, path, headers), path)
+    }
+
+    /// Opens a stream of a server that may be down.
+    ///
+    /// # Errors
+    /// If the server does not answer in time, or refuses.
+    pub fn try_open(addr: &str, path: &str, headers: &[(&str, &str)]) -> io::Result<Self> {
+        let mut stream = send(addr, &request(addr, "GET", path, headers, ""), SILENCE)?;
+        let (status, _) = read_head(&mut stream)?;
+        if status != 200 {
+            return Err(io::Error::other(format!("GET {path}: status {status}")));
+        }
         let events = Arc::new(Mutex::new((Vec::new(), false)));
         let found = Arc::clone(&events);
         std::thread::spawn(move || {
@@ -323,7 +342,12 @@ impl SseEvents {
             }
             lock(&found).1 = true;
         });
-        Self { events }
+        Ok(Self { events })
+    }
+
+    /// Returns true once the stream has ended.
+    pub fn has_ended(&self) -> bool {
+        lock(&self.events).1
     }
 
     /// Returns the events so far.
@@ -358,7 +382,7 @@ impl SseEvents {
     #[track_caller]
     pub fn wait_for_end(&self) {
         assert!(
-            eventually(PATIENCE, || lock(&self.events).1),
+            eventually(PATIENCE, || self.has_ended()),
             "the stream does not end"
         );
     }

@@ -35,6 +35,8 @@ pub struct PostgresServer {
     programs: PathBuf,
     user: Option<u32>,
     flush: Flush,
+    /// Address at which it listens besides its socket.
+    address: Option<String>,
     /// The process that stops the server once this end of its input is closed.
     guard: Option<(Child, ChildStdin)>,
     databases: AtomicUsize,
@@ -62,7 +64,7 @@ impl PostgresServer {
             debian.join("extension/vector.control").is_file()
         };
         let folder = named.or_else(|| Some(programs()).filter(is_there))?;
-        Some(Self::start_in(folder, Flush::Off))
+        Some(Self::start_in(folder, Flush::Off, None))
     }
 
     /// Starts a server.
@@ -70,10 +72,18 @@ impl PostgresServer {
     /// # Panics
     /// If Postgres is not installed.
     pub fn start(flush: Flush) -> Self {
-        Self::start_in(programs(), flush)
+        Self::start_in(programs(), flush, None)
     }
 
-    fn start_in(programs: PathBuf, flush: Flush) -> Self {
+    /// Starts a server that flushes its commits, and listens at an address of this machine, for everybody.
+    ///
+    /// # Panics
+    /// If Postgres is not installed.
+    pub fn start_at(address: &str) -> Self {
+        Self::start_in(programs(), Flush::On, Some(address.to_owned()))
+    }
+
+    fn start_in(programs: PathBuf, flush: Flush, address: Option<String>) -> Self {
         let folder = must(
             tempfile::Builder::new().prefix("wlpg").tempdir_in("/tmp"),
             "folder",
@@ -91,6 +101,7 @@ impl PostgresServer {
             folder,
             user,
             flush,
+            address,
             guard: None,
             databases: AtomicUsize::new(0),
         };
@@ -111,6 +122,9 @@ impl PostgresServer {
             .arg(&data)
             .output();
         succeeded(&must(made, "initdb"), "initdb");
+        if server.address.is_some() {
+            server.admit("host all all all trust");
+        }
         server.resume();
         server
     }
@@ -123,7 +137,8 @@ impl PostgresServer {
         };
         let folder = self.folder.path();
         let options = format!(
-            "-c listen_addresses= -c max_connections=200 -c unix_socket_directories={} {settings}",
+            "-c listen_addresses={} -c max_connections=200 -c unix_socket_directories={} {settings}",
+            self.address.as_deref().unwrap_or_default(),
             folder.display()
         );
         let started = self
@@ -179,8 +194,11 @@ impl PostgresServer {
         (guard, input)
     }
 
-    /// Returns the URL of a database.
+    /// Returns the URL of a database, at the address if the server has one.
     pub fn url(&self, database: &str) -> String {
+        if let Some(address) = &self.address {
+            return format!("postgres://postgres@{address}/{database}");
+        }
         let folder = self.folder.path().to_string_lossy().replace('/', "%2F");
         format!("postgres://postgres@{folder}/{database}")
     }
@@ -231,13 +249,20 @@ impl PostgresServer {
 
     /// Makes a user give a password.
     pub fn require_password(&self, user: &str) {
+        self.admit(&format!("local all {user} scram-sha-256"));
+        self.sql("postgres", "SELECT pg_reload_conf()");
+    }
+
+    /// Puts a rule in front of those that say who may connect.
+    fn admit(&self, rule: &str) {
         let file = self.folder.path().join("data/pg_hba.conf");
         let rules = must(std::fs::read_to_string(&file), "pg_hba.conf");
-        must(
-            std::fs::write(&file, format!("local all {user} scram-sha-256\n{rules}")),
-            "pg_hba.conf",
-        );
-        self.sql("postgres", "SELECT pg_reload_conf()");
+        must(std::fs::write(&file, format!("{rule}\n{rules}")), "pg_hba.conf");
+    }
+
+    /// Returns the user that runs the server, if it is not the one that runs the tests.
+    pub fn user(&self) -> Option<u32> {
+        self.user
     }
 
     /// Runs SQL in a database, and returns what it prints, without headings.

@@ -228,15 +228,22 @@ impl Running {
         self.stdout.text()
     }
 
-    /// Waits until `condition` holds; `what` describes it for the failure message.
+    /// Waits until `condition` holds; `what` describes it for the failure message. A process that has ended, with all its
+    /// output, is not waited for.
     #[track_caller]
     pub fn wait_until(&mut self, what: &str, condition: impl Fn(&Self) -> bool) {
         let limit = self.limit;
-        if !eventually(limit, || condition(self)) {
+        let has_ended = |run: &mut Self| {
+            let is_over = run.stdout.ended() && run.stderr.ended();
+            is_over && matches!(run.child.try_wait(), Ok(Some(_)))
+        };
+        eventually(limit, || condition(self) || has_ended(self));
+        if !condition(self) {
             let _ = self.child.kill();
             let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
+            let after = self.begun.elapsed();
             panic!(
-                "after {limit:?} it is still not true that {what}\n--- stdout\n{stdout}\n--- stderr\n{stderr}"
+                "after {after:?} it is still not true that {what}\n--- stdout\n{stdout}\n--- stderr\n{stderr}"
             );
         }
     }

@@ -25,26 +25,38 @@ const LEFT_BEHIND: Duration = Duration::from_secs(5);
 /// Runs all tests. Returns those that passed only when they ran alone.
 pub(crate) fn test(root: &Root) -> Result<Vec<String>> {
     // Tests in documents run once only.
-    select(root, &["--workspace"], &["--workspace", "--tests"], &[])
+    select(root, &["--workspace"], &["--workspace", "--tests"], (&[], &[]))
 }
 
 /// Runs the tests of one target with variables. Returns those that passed only when they ran alone.
 pub(crate) fn test_target(root: &Root, target: &str, variables: &[(&str, &Path)]) -> Result<Vec<String>> {
+    test_part(root, target, (variables, &[]))
+}
+
+/// Runs the tests of one target, except those with these names. Returns those that passed only when they ran alone.
+pub(crate) fn test_part(
+    root: &Root,
+    target: &str,
+    (variables, left_out): (&[(&str, &Path)], &[&str]),
+) -> Result<Vec<String>> {
     let selected = ["--workspace", "--test", target];
-    select(root, &selected, &selected, variables)
+    select(root, &selected, &selected, (variables, left_out))
 }
 
 fn select(
     root: &Root,
     selected: &[&str],
     selected_again: &[&str],
-    variables: &[(&str, &Path)],
+    (variables, left_out): (&[(&str, &Path)], &[&str]),
 ) -> Result<Vec<String>> {
+    let skip = left_out.iter().flat_map(|name| ["--skip", name]);
     let first = run(child::cargo(root)
         .arg("test")
         .args(selected)
         .arg("--no-fail-fast")
-        .envs(variables.iter().copied()))?;
+        .envs(variables.iter().copied())
+        .arg("--")
+        .args(skip))?;
     if first.succeeded {
         return Ok(Vec::new());
     }

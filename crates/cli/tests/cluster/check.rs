@@ -1,6 +1,7 @@
 //! Checks of every record after a run.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -11,11 +12,21 @@ use super::fleet::Fleet;
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     pub(super) turns: usize,
+    /// Turns that ended because nothing could be written.
+    pub(super) failed: usize,
     pub(super) moved: usize,
     pub(super) interrupted: usize,
     pub(super) effects: usize,
+    /// Calls by step.
+    calls: HashMap<String, usize>,
+    /// Results of calls that ran to their end.
+    completed: usize,
+    /// Streams that clients opened.
+    pub(super) streams: usize,
     /// Times until sessions were taken over, in milliseconds.
     pub(super) after_ms: Vec<u64>,
+    /// Longest turn.
+    pub(super) longest: Duration,
 }
 
 fn kind(entry: &Value) -> &str {
@@ -51,9 +62,11 @@ fn check_session(fleet: &Fleet, log: &Log, figures: &mut Figures) {
         match kind(entry) {
             "final" | "failed" | "canceled" => {
                 assert!(is_open, "{session}: two ends of a turn at {}", entry["seq"]);
-                assert_eq!(kind(entry), "final", "{session}: {entry}");
+                let is_full = kind(entry) == "failed" && entry["event"]["reason"] == "log";
+                assert!(kind(entry) == "final" || is_full, "{session}: {entry}");
                 is_open = false;
                 figures.turns += 1;
+                figures.failed += usize::from(is_full);
             }
             "moved" => {
                 figures.moved += 1;
@@ -67,11 +80,21 @@ fn check_session(fleet: &Fleet, log: &Log, figures: &mut Figures) {
                         is_open = true;
                     }
                 }
-                Some("assistant") => called.extend(ids(entry, "tool_call", "id")),
+                Some("assistant") => {
+                    called.extend(ids(entry, "tool_call", "id"));
+                    for part in parts(entry, "tool_call") {
+                        for (step, times) in steps(&part.to_string()) {
+                            *figures.calls.entry(step).or_default() += times;
+                        }
+                    }
+                }
                 Some("tool") => {
                     for id in ids(entry, "tool_result", "call_id") {
                         assert!(answered.insert(id.clone()), "{session}: two results of {id}");
                     }
+                    let results = parts(entry, "tool_result");
+                    let is_done = |part: &&Value| part.to_string().contains("done-");
+                    figures.completed += results.iter().filter(is_done).count();
                     figures.interrupted += entry.to_string().matches("look before you do it again").count();
                 }
                 _ => {}
@@ -81,17 +104,54 @@ fn check_session(fleet: &Fleet, log: &Log, figures: &mut Figures) {
     }
     assert!(!is_open, "a turn of {session} is open");
     assert_eq!(called, answered, "{session}: calls and results");
+    check_stream(log, &entries);
+}
+
+/// Checks the events that the client read from one server after the other: those of the record, each once, in order.
+fn check_stream(log: &Log, entries: &[Value]) {
+    let recorded = entries
+        .iter()
+        .map(|entry| (entry["seq"].as_u64().unwrap(), kind(entry).to_owned()));
+    let recorded: Vec<(u64, String)> = recorded.collect();
+    let differs =
+        (0..recorded.len().max(log.seen.len())).find(|place| recorded.get(*place) != log.seen.get(*place));
+    if let Some(place) = differs {
+        panic!(
+            "{}: event {} of the client's streams is {:?}, and the record has {:?}",
+            log.session,
+            place + 1,
+            log.seen.get(place),
+            recorded.get(place)
+        );
+    }
+}
+
+/// Returns the parts of one kind of a message.
+fn parts(entry: &Value, kind: &str) -> Vec<Value> {
+    let parts = entry["event"]["message"]["parts"].as_array();
+    let parts = parts.into_iter().flatten().filter(|part| part["type"] == kind);
+    parts.cloned().collect()
 }
 
 fn ids(entry: &Value, kind: &str, name: &str) -> Vec<String> {
-    let parts = entry["event"]["message"]["parts"]
-        .as_array()
-        .cloned()
-        .unwrap_or_default();
-    let parts = parts.iter().filter(|part| part["type"] == kind);
-    parts
+    parts(entry, kind)
+        .iter()
         .filter_map(|part| part["data"][name].as_str().map(str::to_owned))
         .collect()
+}
+
+/// Counts the steps of turns that a text names, such as `work c0t3 4`.
+fn steps(text: &str) -> HashMap<String, usize> {
+    let mut counts = HashMap::new();
+    for (place, start) in text.match_indices("work c") {
+        let rest = &text[place + start.len()..];
+        let step: String = rest
+            .chars()
+            .take_while(|char| char.is_ascii_alphanumeric() || *char == ' ')
+            .collect();
+        *counts.entry(step.trim().to_owned()).or_default() += 1;
+    }
+    counts
 }
 
 /// Checks everything.
@@ -99,14 +159,22 @@ pub(super) fn check(fleet: &Fleet, logs: &[Log]) -> Figures {
     let mut figures = Figures::default();
     for log in logs {
         check_session(fleet, log, &mut figures);
+        figures.streams += log.streams;
+        figures.longest = figures.longest.max(log.longest);
     }
-    let effects = fleet.effects();
-    let marks: HashSet<&str> = effects
-        .iter()
-        .filter_map(|line| line.split_whitespace().next())
-        .collect();
-    assert_eq!(marks.len(), effects.len(), "a call ran twice");
-    figures.effects = effects.len();
+    let effects = steps(&fleet.effects());
+    for (step, times) in &effects {
+        let calls = figures.calls.get(step).copied().unwrap_or_default();
+        assert!(
+            *times <= calls,
+            "{step} ran {times} times, and was called {calls} times"
+        );
+    }
+    figures.effects = effects.values().sum();
+    assert!(
+        figures.completed <= figures.effects,
+        "a result without its effect: {figures:?}"
+    );
     figures.after_ms.sort_unstable();
     figures
 }

@@ -1,4 +1,5 @@
-//! Clients: each works in a session of its own, through any server, and notes what was acknowledged.
+//! Clients: each works in a session of its own, through any server, notes what was acknowledged, and reads the events
+//! of its session from one server after the other.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -9,7 +10,7 @@ use windlass_testkit::eventually;
 use super::fleet::Fleet;
 
 /// Time for a turn to end, whatever happens.
-const TURN: Duration = Duration::from_secs(90);
+const TURN: Duration = Duration::from_secs(120);
 
 /// Notes of a client.
 #[derive(Debug, Default)]
@@ -19,6 +20,18 @@ pub(super) struct Log {
     pub(super) acknowledged: Vec<String>,
     /// Longest turn.
     pub(super) longest: Duration,
+    /// State events in the order in which they came: number and type.
+    pub(super) seen: Vec<(u64, String)>,
+    /// Streams that were opened.
+    pub(super) streams: usize,
+}
+
+/// Waits. The threads of the test are all that runs here.
+pub(super) fn wait(time: Duration) {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        std::thread::park_timeout(time.saturating_sub(begun.elapsed()));
+    }
 }
 
 /// Sends a request to any server until one accepts it.
@@ -30,7 +43,7 @@ fn insist(fleet: &Fleet, turns: &AtomicUsize, path: &str, body: &Value) -> Optio
             .request(server, "POST", path, &body.to_string())
             .filter(|answer| (200..300).contains(&answer.status));
         if answer.is_none() {
-            std::thread::park_timeout(Duration::from_millis(200));
+            wait(Duration::from_millis(200));
         }
         answer.is_some()
     });
@@ -60,35 +73,94 @@ fn has_ended(fleet: &Fleet, turns: &AtomicUsize, session: &str, message: &str) -
     begun.is_some_and(|begun| entries[begun..].iter().any(is_end))
 }
 
-/// Works until `stop`, turn after turn.
-pub(super) fn work(fleet: &Fleet, number: usize, stop: &AtomicBool) -> Log {
+/// Begins a session, at any server.
+pub(super) fn begin(fleet: &Fleet, number: usize) -> String {
     let turns = AtomicUsize::new(number);
-    let mut log = Log::default();
     let Some(begun) = insist(fleet, &turns, "/api/sessions", &json!({})) else {
         panic!("client {number}: no server makes a session");
     };
-    log.session = begun["session"]["id"].as_str().unwrap_or_default().to_owned();
-    let path = format!("/api/sessions/{}/messages", log.session);
+    begun["session"]["id"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Works until `stop`, turn after turn, while another thread reads the events.
+pub(super) fn work(fleet: &Fleet, number: usize, stop: &AtomicBool) -> Log {
+    let session = begin(fleet, number);
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| read(fleet, &session, number, &is_over));
+        let mut log = talk(fleet, &session, number, stop);
+        is_over.store(true, Ordering::Relaxed);
+        (log.seen, log.streams) = reader
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        log
+    })
+}
+
+fn talk(fleet: &Fleet, session: &str, number: usize, stop: &AtomicBool) -> Log {
+    let turns = AtomicUsize::new(number);
+    let mut log = Log {
+        session: session.to_owned(),
+        ..Log::default()
+    };
+    let path = format!("/api/sessions/{session}/messages");
     for turn in 0.. {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let id = format!("0b9d6f0e-8f6c-4d0e-9a53-{:04x}{:08x}", number, turn);
+        let id = format!("0b9d6f0e-8f6c-4d0e-9a53-{number:04x}{turn:08x}");
         let body = json!({ "id": id, "text": format!("work c{number}t{turn}") });
         let begun = Instant::now();
         let sent = insist(fleet, &turns, &path, &body);
         assert!(sent.is_some(), "client {number}: no server takes message {turn}");
         log.acknowledged.push(id.clone());
         let ended = eventually(TURN, || {
-            std::thread::park_timeout(Duration::from_millis(100));
-            has_ended(fleet, &turns, &log.session, &id)
+            wait(Duration::from_millis(100));
+            has_ended(fleet, &turns, session, &id)
         });
-        assert!(
-            ended,
-            "client {number}: turn {turn} of {} does not end",
-            log.session
-        );
+        assert!(ended, "client {number}: turn {turn} of {session} does not end");
         log.longest = log.longest.max(begun.elapsed());
     }
     log
+}
+
+/// Time after which a reader goes to another server.
+const STREAM: Duration = Duration::from_secs(3);
+
+/// Reads the events of a session until its record is read and `is_over`. Each stream begins after the last number of the
+/// one before, on whichever server is next.
+fn read(fleet: &Fleet, session: &str, number: usize, is_over: &AtomicBool) -> (Vec<(u64, String)>, usize) {
+    let (mut seen, mut streams): (Vec<(u64, String)>, usize) = (Vec::new(), 0);
+    let mut deadline = None;
+    for turn in number.. {
+        let server = turn % fleet.count();
+        let after = seen.last().map_or(0, |(last, _)| *last);
+        let Some(stream) = fleet.events(server, &format!("/api/events?session={session}&after={after}"))
+        else {
+            wait(Duration::from_millis(200));
+            continue;
+        };
+        streams += 1;
+        eventually(STREAM, || {
+            stream.has_ended() || !fleet.is_up(server) || is_over.load(Ordering::Relaxed)
+        });
+        if is_over.load(Ordering::Relaxed) {
+            let last = fleet.sql(&format!(
+                "SELECT last_seq FROM windlass.session WHERE id = '{session}'"
+            ));
+            let last: u64 = last.parse().unwrap();
+            let is_read = |states: &[(u64, String)]| states.last().is_some_and(|(number, _)| *number >= last);
+            eventually(STREAM, || {
+                stream.has_ended() || is_read(&stream.states()) || is_read(&seen)
+            });
+            seen.extend(stream.states());
+            let deadline = *deadline.get_or_insert_with(|| Instant::now() + TURN);
+            if is_read(&seen) || Instant::now() > deadline {
+                break;
+            }
+            continue;
+        }
+        seen.extend(stream.states());
+    }
+    (seen, streams)
 }

@@ -4,7 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use windlass_sim::{Fault, Protocol, Reply, Script};
-use windlass_testkit::{HttpServer, PATIENCE, Signal, SimServer, SseEvents, Workspace, eventually};
+use windlass_testkit::{
+    HttpServer, PATIENCE, Signal, SimServer, SseEvents, Workspace, eventually, processes_with,
+};
 
 use super::carrier;
 use super::store::server;
@@ -304,13 +306,14 @@ fn the_next_owner_asks_again() {
 }
 
 /// DIST-3: a server that was stopped for longer than its lease acts as if it had lost everything when it runs again: it
-/// writes nothing, and its session goes on at another server.
+/// writes nothing, and its session goes on at another server. Its warden has ended its commands meanwhile.
 #[test]
 fn a_server_that_slept_finds_its_session_elsewhere() {
+    let mark = format!("{}.6", 80_000 + std::process::id());
     let fleet = Fleet::new(
         2,
         [
-            bash("echo 1 >> ran.txt; sleep 60"),
+            bash(&format!("echo 1 >> ran.txt; sleep {mark}")),
             bash("echo 2 >> ran.txt"),
             Reply::text("all done").forever(),
         ],
@@ -322,8 +325,14 @@ fn a_server_that_slept_finds_its_session_elsewhere() {
     let session = first.session();
     first.say(&session, "go");
     wait_ran(&fleet, "1");
+    let commands = || processes_with(&format!("sleep\0{mark}"));
+    assert!(!commands().is_empty());
     first.running.signal(Signal::STOP);
     wait_entry(&second, &session, "moved");
+    assert!(
+        eventually(PATIENCE, || commands().is_empty()),
+        "a command of a stopped server runs on"
+    );
     wait_entry(&second, &session, "final");
     first.running.signal(Signal::CONT);
     // It is back, and takes part again.

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use windlass_sim::{Protocol, Reply, Script};
-use windlass_testkit::{SimServer, Workspace};
+use windlass_testkit::{PATIENCE, SimServer, Workspace, eventually};
 
 use super::store::server;
 
@@ -114,6 +114,17 @@ fn problems_are_explained() {
         "CREATE ROLE visitor LOGIN; CREATE ROLE locked LOGIN PASSWORD 'right'",
     );
     server().require_password("locked");
+    let (prepared, old) = (server().database(), server().empty());
+    // The function of the server, as a server of Postgres 12 has it.
+    server().sql(
+        &old,
+        "CREATE FUNCTION current_setting (text) RETURNS text LANGUAGE sql AS $$ \
+           SELECT CASE $1 WHEN 'server_version_num' THEN '120022' ELSE '12.22' END $$",
+    );
+    let old = format!(
+        "{}?options=-c%20search_path%3Dpublic%2Cpg_catalog",
+        server().url(&old)
+    );
     let socket = server().url("absent");
     for (url, expected) in [
         (
@@ -136,7 +147,12 @@ fn problems_are_explained() {
             server().url_of("locked:hunter2", &empty),
             "check the user and the password",
         ),
+        (
+            server().url_of("visitor:hunter2", &prepared),
+            "If the tables belong to another user",
+        ),
         (server().url(&newer), "use a newer Windlass"),
+        (old, "needs version 13 or newer; upgrade the server"),
         (socket, "createdb absent"),
     ] {
         for args in [&["exec", "hi"][..], &["sessions", "list"]] {
@@ -175,4 +191,39 @@ fn one_process_owns_a_session() {
         "{}",
         after.stderr
     );
+}
+
+/// SES-5, DIST-2: a database that went back in time, as when a backup takes its place, is noticed before anything is written
+/// to it; the message says what happened, and the session continues from what the database has.
+#[test]
+fn a_database_that_went_back_is_reported() {
+    let (database, wait) = (server().empty(), "while [ ! -e go ]; do sleep 0.02; done");
+    let workspace = workspace().with_store(server().url(&database));
+    let call = Reply::call("bash", json!({ "command": format!("echo 1 >> ran.txt; {wait}") }));
+    let sim = SimServer::script(Script::new().reply(call).reply(Reply::text("later").forever()));
+    workspace.use_sim(&sim, Protocol::Chat);
+    let running = workspace.run(&["exec", "--mode", "auto", "go"]).start();
+    assert!(eventually(PATIENCE, || workspace.has("ran.txt")));
+    server().sql(
+        &database,
+        "DELETE FROM windlass.entry WHERE seq > 2; UPDATE windlass.session SET last_seq = 2",
+    );
+    workspace.write("go", "");
+    let output = running.output();
+    assert_ne!(output.code, Some(0), "{output}");
+    assert!(
+        output
+            .stderr
+            .contains("the database went back in time: its last entry is 2"),
+        "{output}"
+    );
+    assert!(output.stderr.contains("start the session again"), "{output}");
+    let after = workspace.run(&["exec", "--continue", "go on"]).output();
+    assert_eq!(
+        (after.code, after.stdout.as_str()),
+        (Some(0), "later\n"),
+        "{after}"
+    );
+    let sql = "SELECT count(*) = max(seq) FROM windlass.entry";
+    assert_eq!(server().sql(&database, sql), "t");
 }

@@ -6,7 +6,7 @@ use async_nats::{Client, StatusCode, Subscriber};
 use futures_util::StreamExt;
 use tokio::sync::watch;
 
-use crate::seal::{SEAL, Seal};
+use crate::seal::{Mark, SEAL, Seal};
 
 /// Longest piece.
 const PIECE: usize = 256 << 10;
@@ -32,7 +32,7 @@ impl Link {
     }
 
     /// Opens a message; see [`Seal::open`].
-    pub(super) fn open(&self, subject: &str, frame: &[u8]) -> Option<(([u8; 16], u64), Vec<u8>)> {
+    pub(super) fn open(&self, subject: &str, frame: &[u8]) -> Option<(Mark, Vec<u8>)> {
         self.seal.open(subject, frame)
     }
 
@@ -115,7 +115,7 @@ impl<'a> Outgoing<'a> {
 
 /// A piece that came, or the reason why none comes.
 pub(super) enum Piece {
-    Piece {
+    Text {
         text: Vec<u8>,
         is_last: bool,
     },
@@ -160,7 +160,7 @@ impl Incoming {
             match (number.cmp(&self.next), rest.split_first()) {
                 (std::cmp::Ordering::Equal, Some((is_last, text))) => {
                     self.next += 1;
-                    return Piece::Piece {
+                    return Piece::Text {
                         text: text.to_vec(),
                         is_last: *is_last == 1,
                     };

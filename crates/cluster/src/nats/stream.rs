@@ -116,14 +116,14 @@ pub(super) async fn follow(mut incoming: Incoming, events: mpsc::Sender<Envelope
                 silence.reset();
             }
             piece = incoming.next(), if ready.is_none() => match piece {
-                Piece::Piece { text, is_last } if lines.add(&text) => {
+                Piece::Text { text, is_last } if lines.add(&text) => {
                     is_over = is_last;
                     silence.reset();
                     if incoming.next.is_multiple_of(EVERY) {
                         acknowledge(incoming.next).await;
                     }
                 }
-                Piece::Piece { .. } | Piece::Nobody | Piece::Lost => break,
+                Piece::Text { .. } | Piece::Nobody | Piece::Lost => break,
             },
         }
     }

@@ -57,6 +57,8 @@ pub struct Beat {
     pub moved: Vec<SessionId>,
     /// Time until the next lease of another server ends, unless it is renewed, in milliseconds.
     pub ends_ms: Option<u64>,
+    /// Time on the clock of the store.
+    pub time: Timestamp,
     /// Mark for the next beat.
     pub mark: u64,
 }

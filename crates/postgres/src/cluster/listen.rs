@@ -54,7 +54,9 @@ async fn connected(context: &Context, server: &str, notices: &UnboundedSender<No
             .await?;
         let channel: String = row.get(0);
         client
-            .batch_execute(&format!("LISTEN wl_all; LISTEN {channel}"))
+            .batch_execute(&format!(
+                "SET application_name = 'windlass {channel}'; LISTEN wl_all; LISTEN {channel}"
+            ))
             .await?;
         client
             .execute(
