@@ -143,8 +143,7 @@ fn ids(entry: &Value, kind: &str, name: &str) -> Vec<String> {
 /// Counts the steps of turns that a text names, such as `work c0t3 4`.
 fn steps(text: &str) -> HashMap<String, usize> {
     let mut counts = HashMap::new();
-    for (place, start) in text.match_indices("work c") {
-        let rest = &text[place + start.len()..];
+    for rest in text.split("work c").skip(1) {
         let step: String = rest
             .chars()
             .take_while(|char| char.is_ascii_alphanumeric() || *char == ' ')

@@ -57,7 +57,7 @@ async fn contents_are_kept_as_long_as_somebody_needs_them() {
             .keep(&folder(&one), std::slice::from_ref(&content))
             .await
             .unwrap(),
-        [content.clone()]
+        std::slice::from_ref(&content)
     );
     put(&store, &folder(&one), b"content").await;
     assert!(
