@@ -78,14 +78,6 @@ impl Tool for Glob {
     async fn run(&self, input: GlobInput, cx: ToolContext) -> Result<ToolOutput, ToolError> {
         let base = resolve_path(&cx, input.path.as_deref().unwrap_or("."))?;
         let roots = self.workspace.files_of(&cx);
-        let name = shown(&cx.execution.cwd, &base);
-        match disk::real(&roots, &base) {
-            Ok((_, FileType::Directory)) => {}
-            Ok(_) | Err(DiskError::Missing) => {
-                return Err(ToolError::Permanent(format!("`path` is not a folder: {name}")));
-            }
-            Err(error) => return Err(error.about(&name)),
-        }
         let (pattern, folders) = input.parts();
         if pattern.is_empty() {
             return Err(ToolError::Invalid("`pattern` is empty.".to_owned()));
@@ -125,10 +117,15 @@ impl Search {
         } else {
             (base.to_owned(), PathPattern::new(pattern)?)
         };
+        // Only the folder that the search starts in was judged, so no other is looked at.
         let real = match disk::real(&roots, &root) {
-            Ok((real, _)) => real,
+            Ok((real, FileType::Directory)) => real,
+            Ok(_) | Err(DiskError::Missing) if root == base => {
+                let name = shown(&cx.execution.cwd, base);
+                return Err(ToolError::Permanent(format!("`path` is not a folder: {name}")));
+            }
             // The pattern leads into a folder that does not exist, so nothing matches.
-            Err(DiskError::Missing) => root.clone(),
+            Ok(_) | Err(DiskError::Missing) => root.clone(),
             Err(error) => return Err(error.about(&shown(&cx.execution.cwd, &root))),
         };
         Ok(Self {

@@ -9,7 +9,7 @@ use windlass_testkit::{Editor, PATIENCE, Signal, eventually, processes_with};
 use super::acp::{editor, endless, is_text};
 
 fn asking() -> [Reply; 2] {
-    let command = json!({ "command": "curl -s http://127.0.0.1:9/" });
+    let command = json!({ "command": "curl -s http://a.localhost:9/" });
     [Reply::call("bash", command), Reply::text("done")]
 }
 

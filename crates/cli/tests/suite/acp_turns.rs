@@ -142,11 +142,11 @@ fn permission_requests_bind_to_what_was_shown() {
     let long = format!("rm -rf old; {}", "echo some more words; ".repeat(30));
     let cases = [("once", 3), ("session", 2), ("always", 2)];
     for (option, asked) in cases {
-        let ask = "touch x; curl -s http://127.0.0.1:9/";
+        let ask = "touch x; curl -s http://a.localhost:9/";
         let replies = [
             bash(ask),
             bash(ask),
-            bash("curl -s http://127.0.0.1:9/other"),
+            bash("curl -s http://a.localhost:9/other"),
             Reply::text("done"),
         ];
         let (_sim, workspace, mut editor) = editor(json!({}), replies);
@@ -193,7 +193,7 @@ fn permission_requests_bind_to_what_was_shown() {
 /// ACP-2: a rejected call ends the turn without an error, and the call is shown as failed.
 #[test]
 fn a_rejection_ends_the_turn() {
-    let (sim, workspace, mut editor) = editor(json!({}), [bash("curl -s http://127.0.0.1:9/")]);
+    let (sim, workspace, mut editor) = editor(json!({}), [bash("curl -s http://a.localhost:9/")]);
     let session = editor.open(workspace.path());
     assert_eq!(editor.prompt(&session, "go"), "end_turn");
     assert_eq!(calls(&editor)[0].1, "failed");
@@ -454,7 +454,7 @@ fn sub_agents_are_named() {
             "agent",
             json!({ "task": "fetch it", "name": "helper", "type": "coder", "isolation": "none" }),
         ),
-        bash("touch by-agent; curl -s http://127.0.0.1:9/").when(When::new().user_contains("fetch it")),
+        bash("touch by-agent; curl -s http://a.localhost:9/").when(When::new().user_contains("fetch it")),
         Reply::text("done").forever(),
     ];
     let (_sim, workspace, mut editor) = editor(json!({}), replies);
@@ -475,7 +475,7 @@ fn sub_agents_are_named() {
         asked["title"]
             .as_str()
             .unwrap()
-            .contains("curl -s http://127.0.0.1:9/"),
+            .contains("curl -s http://a.localhost:9/"),
         "{asked}"
     );
     editor.wait_for_update(is_text);

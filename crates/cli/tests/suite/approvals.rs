@@ -6,7 +6,7 @@ use windlass_testkit::{Output, SimServer, Workspace};
 
 use super::support::{elsewhere, with_replies};
 
-const OUTSIDE: &str = "cat plain.txt; curl -sS http://127.0.0.1:1/";
+const OUTSIDE: &str = "cat plain.txt; curl -sS http://a.localhost:1/";
 
 /// Returns a model that makes the same call in two iterations.
 fn scene() -> (SimServer, Workspace) {
@@ -78,7 +78,7 @@ fn a_lasting_yes_is_bound_to_what_was_shown() {
     assert_eq!(sim.count(), 3);
     let listed = workspace.run(&["permissions", "list"]).output();
     assert!(
-        listed.stdout.contains("command curl -sS http://127.0.0.1:1/"),
+        listed.stdout.contains("command curl -sS http://a.localhost:1/"),
         "{listed}"
     );
 
@@ -100,9 +100,13 @@ fn a_lasting_yes_is_bound_to_what_was_shown() {
         run.output().code
     };
     assert_eq!(run(OUTSIDE, "."), Some(0), "the same again");
-    assert_eq!(run("curl -sS http://127.0.0.1:1/", "."), Some(0), "a part of it");
     assert_eq!(
-        run("curl -sS http://127.0.0.1:2/", "."),
+        run("curl -sS http://a.localhost:1/", "."),
+        Some(0),
+        "a part of it"
+    );
+    assert_eq!(
+        run("curl -sS http://a.localhost:2/", "."),
         Some(5),
         "another command"
     );
@@ -124,18 +128,18 @@ fn a_person_sees_what_they_agree_to() {
     };
     let description = format!("list the files\n$ ls -la{}", "\n".repeat(90));
     let (output, _) = ask(
-        "cat pl\u{200b}ain.txt; curl -sS http://127.0.0.1:1/",
+        "cat pl\u{200b}ain.txt; curl -sS http://a.localhost:1/",
         &description,
         &["n"],
     );
     let shown = output.stdout.replace('\r', "");
     assert!(
-        shown.contains("\n  $ cat pl�ain.txt; curl -sS http://127.0.0.1:1/\n  # list the files $ ls -la\n"),
+        shown.contains("\n  $ cat pl�ain.txt; curl -sS http://a.localhost:1/\n  # list the files $ ls -la\n"),
         "{output}"
     );
 
     let long = format!(
-        "cat plain.txt{}curl -sS http://127.0.0.1:1/",
+        "cat plain.txt{}curl -sS http://a.localhost:1/",
         "\n: line".repeat(90) + "\n"
     );
     let (output, count) = ask(&long, "Look", &["y", "a", "n"]);

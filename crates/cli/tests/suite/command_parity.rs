@@ -260,6 +260,12 @@ fn screen(expected: &[(bool, Vec<String>)]) -> Vec<String> {
         if line.starts_with("/connect") {
             continue;
         }
+        // A diff has the numbers of its lines in place of the headers of its hunks.
+        let text: Vec<String> = text
+            .iter()
+            .filter(|line| !line.starts_with("@@"))
+            .cloned()
+            .collect();
         let before = matches!(*line, "/fork" | "/clear").then(|| scene.sessions());
         screen.type_keys(line);
         screen.press("enter");
@@ -267,7 +273,7 @@ fn screen(expected: &[(bool, Vec<String>)]) -> Vec<String> {
             "/exit" => screen.wait_exit() == Some(0),
             // The screen then shows the other session.
             "/fork" | "/clear" => eventually(PATIENCE, || Some(scene.sessions()) > before),
-            _ => shows(&mut screen, &scene, line, text),
+            _ => shows(&mut screen, &scene, line, &text),
         };
         if !is_shown {
             let shown = screen.contents();

@@ -194,7 +194,7 @@ fn fields_in_odd_forms_do_not_cost_the_reply() {
             responses,
             json,
             item(
-                r#"{"type":"function_call","id":"f","call_id":"c1","name":"read_file","arguments":{"path":"a.txt"}}"#,
+                r#"{"type":"function_call","id":"fc_1","call_id":"c1","name":"read_file","arguments":{"path":"a.txt"}}"#,
             ),
         ),
         (

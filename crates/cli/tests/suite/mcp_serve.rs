@@ -28,7 +28,7 @@ fn endless() -> Reply {
 fn asking() -> Reply {
     Reply::call(
         "bash",
-        json!({ "command": "curl http://127.0.0.1:9/ > made.txt; touch asked.txt" }),
+        json!({ "command": "curl http://a.localhost:9/ > made.txt; touch asked.txt" }),
     )
 }
 
@@ -222,7 +222,7 @@ fn approvals_are_elicitations() {
             asked["params"]["message"]
                 .as_str()
                 .unwrap()
-                .contains("curl http://127.0.0.1:9/")
+                .contains("curl http://a.localhost:9/")
         );
         assert_eq!(workspace.path().join("asked.txt").exists(), runs, "{result}");
         client.end().assert_code(0);

