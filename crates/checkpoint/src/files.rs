@@ -362,6 +362,15 @@ impl Files {
         })
     }
 
+    /// Records what a call may have changed that no rewind restores.
+    pub(super) fn leave_out(&self, tool: &str, why: String) -> io::Result<()> {
+        self.journal().add(&Record::Changed {
+            tool: tool.to_owned(),
+            changes: Vec::new(),
+            blind: Some(why),
+        })
+    }
+
     /// Returns the changes since the last scan, except those already recorded.
     fn scanned(&self, state: &mut State, tree: &Tree) -> io::Result<(Vec<Change>, Option<String>)> {
         let changes = match state.is_current {

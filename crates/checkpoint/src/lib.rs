@@ -175,6 +175,12 @@ impl Checkpoints for Tracker {
             .map_err(failed)?
     }
 
+    async fn uncovered(&self) -> Result<Vec<String>, CheckpointError> {
+        let history = self.0.blocking(Files::history).await.map_err(failed)?;
+        let turns = history.turns.values().filter(|turn| !turn.checkpoint.undone);
+        Ok(turns.flat_map(|turn| turn.blind.iter().cloned()).collect())
+    }
+
     async fn rewind(&self, number: u64, force: Force) -> Result<Restored, CheckpointError> {
         self.0
             .blocking(move |this| Ok(this.rewind_to(number, force)))

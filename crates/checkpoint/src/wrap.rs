@@ -12,8 +12,11 @@ use windlass_core::tool::{Category, ToolContext, ToolError, ToolOutput};
 
 use super::Tracker;
 use super::describe::CallEnd;
-use super::files::Scope;
+use super::files::{Files, Scope};
 use super::node::Bytes;
+
+/// Number of characters shown of a command.
+const CALL: usize = 80;
 
 impl Hook for Tracker {
     fn name(&self) -> &str {
@@ -59,7 +62,14 @@ impl CallHook for Tracker {
         let tool = call.proposal.tool.clone();
         let kept = match begun {
             None => return result,
-            Some(Ok(paths)) => files.blocking(move |files| files.end(&tool, paths)).await,
+            Some(Ok(paths)) => {
+                let outside = outside(files.workspace.root(), &call.proposal);
+                let end = move |files: &Files| {
+                    let end = files.end(&tool, paths);
+                    outside.map_or(Ok(()), |why| files.leave_out(&tool, why)).and(end)
+                };
+                files.blocking(end).await
+            }
             Some(Err(error)) => Err(error),
         };
         // The work counts more than the way back, but the user must know.
@@ -98,6 +108,31 @@ fn add_changes(output: &mut ToolOutput, changed: &[FileChange]) {
     if let Some(details) = details.as_object_mut() {
         details.insert("changed".to_owned(), json!(changed));
     }
+}
+
+/// Returns what a call can change outside of the folder, where nothing is restored.
+fn outside(root: &Path, proposal: &Proposal) -> Option<String> {
+    let is_outside =
+        |subject: &&Subject| matches!(subject, Subject::Path(path) if !root.join(path).starts_with(root));
+    let paths: Vec<&str> = proposal
+        .subjects
+        .iter()
+        .filter(is_outside)
+        .map(Subject::text)
+        .collect();
+    if !paths.is_empty() {
+        return Some(format!("outside of the folder: {}", paths.join(", ")));
+    }
+    let command = proposal
+        .arguments
+        .get("command")
+        .and_then(serde_json::Value::as_str);
+    let call = command
+        .and_then(|command| command.trim().lines().next())
+        .unwrap_or(&proposal.tool);
+    let call: String = call.chars().take(CALL).collect();
+    let why = || format!("files outside of the folder, if `{call}` changed any");
+    proposal.escalation.outside.then(why)
 }
 
 /// The files that a call can change: those it names when it names only files, and otherwise any.

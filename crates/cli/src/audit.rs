@@ -14,7 +14,7 @@ use windlass_core::log::{AuditQuery, AuditRecord, AuditRow, LogError, Store, Use
 use windlass_core::text::count;
 use windlass_host::account::{Account, auditor};
 use windlass_server::{Accounts, Today};
-use windlass_users::{Auditor, verify};
+use windlass_users::{Auditor, PRUNED, verify};
 
 use crate::engine::working_directory;
 use crate::exit::Exit;
@@ -179,7 +179,7 @@ pub(crate) async fn prune(store: &Arc<dyn Store>, settings: &Settings) -> Result
     let before = Timestamp(now.0.saturating_sub(days.saturating_mul(DAY)));
     let gone = store.prune_audit(before).await.map_err(problem)?;
     if gone > 0 {
-        note(store, "audit_pruned", json!({ "rows": gone, "days": days })).await?;
+        note(store, PRUNED, json!({ "rows": gone, "days": days })).await?;
     }
     Ok(gone)
 }

@@ -12,7 +12,7 @@ use tokio::process::Command;
 use windlass_core::log::Preferences;
 use windlass_tui::{Desktop, Image};
 
-use crate::editor;
+use crate::{editor, file_walk};
 use windlass_config::environment;
 use windlass_config::private_file::PrivateFile;
 use windlass_host::compat::media_type;
@@ -131,7 +131,7 @@ impl Desktop for Machine {
             return tokio::task::spawn_blocking(list).await.unwrap_or_default();
         }
         let walk = move || {
-            let files = ignore::WalkBuilder::new(&root).hidden(true).build();
+            let files = file_walk::shown(&root);
             let mut names: Vec<String> = files
                 .filter_map(Result::ok)
                 .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))

@@ -23,6 +23,7 @@ mod engine;
 mod exec;
 mod exit;
 mod export;
+mod file_walk;
 mod first_message;
 mod hooks;
 mod interactive;

@@ -182,7 +182,15 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         version: env!("CARGO_PKG_VERSION"),
     };
     let failed = |error: windlass_server::ServerError| Problem::new(ProblemKind::Failed, error.to_string());
-    let server = Server::bind(config, ports).await.map_err(failed)?;
+    let server = match Server::bind(config, ports).await {
+        Ok(server) => server,
+        Err(error) => {
+            if let Some(joined) = &joined {
+                joined.leave().await;
+            }
+            return Err(failed(error));
+        }
+    };
     tell_warnings(&settings.warnings);
     tell_warnings(&exposure.warnings());
     notices.iter().for_each(|notice| tell!("{}", plain(notice)));
@@ -196,7 +204,7 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let signals = Signals::listen();
     let stopping = async {
         signals.interrupted().await;
-        tell!("stopping; once more stops at once");
+        tell!("stopping; press Ctrl+C again to stop immediately");
         if let Some(joined) = &joined {
             joined.leave().await;
         }

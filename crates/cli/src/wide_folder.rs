@@ -8,12 +8,19 @@ use crate::terminal::tell;
 use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
+use windlass_host::sandbox_access::SandboxAccess;
 
 /// Allows a session in `cwd`, asks the user if one can answer, or refuses.
 ///
 /// # Errors
 /// If the folder is too wide and nobody allowed it.
 pub(crate) fn check(settings: &Settings, cwd: &Path, is_somebody_there: bool) -> Result<(), Problem> {
+    if is_of_kernel(cwd) {
+        return Err(Problem::usage(format!(
+            "{} is a folder of the kernel, which shows processes and devices: start in a folder with files",
+            cwd.display()
+        )));
+    }
     let home = environment::var("HOME");
     let Some(what) = wide(cwd, home.as_deref().map(Path::new)) else {
         return Ok(());
@@ -40,6 +47,30 @@ pub(crate) fn check(settings: &Settings, cwd: &Path, is_somebody_there: bool) ->
         "{} is {what}, and the agent could change everything in it: {advice}",
         cwd.display()
     )))
+}
+
+/// SAFE-3: allows a folder that somebody else than the user of this machine names, such as a client of a server. It may not
+/// exist yet.
+///
+/// # Errors
+/// If it is too wide, denied, or protected from the sessions of other folders.
+pub(crate) fn check_given(settings: &Settings, folder: &Path) -> Result<(), Problem> {
+    check(settings, folder, false)?;
+    let workspace = SandboxAccess::new(&settings.security, folder)?.reading_workspace()?;
+    let real = workspace.real(&folder.to_string_lossy());
+    if workspace.files().denies(&real) {
+        let why = format!("{} is denied by security.denied_paths", folder.display());
+        return Err(Problem::new(ProblemKind::Denied, why));
+    }
+    Ok(())
+}
+
+/// Returns true for folders without files of their own, whose entries tell about processes and devices.
+fn is_of_kernel(folder: &Path) -> bool {
+    let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    ["/proc", "/sys", "/dev"]
+        .iter()
+        .any(|kernel| real.starts_with(kernel))
 }
 
 /// Names a folder that contains everything of the user; `None` for any other folder.

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::{DirEntry, WalkBuilder, WalkState};
 
+use windlass_sandbox::{can_read_ignore_files, can_read_ignore_files_above};
+
 use crate::index::IndexedFolder;
 use crate::record::Stamp;
 
@@ -49,17 +51,24 @@ fn walked(folder: &IndexedFolder, wanted: Option<HashSet<PathBuf>>, stop: &Atomi
         Some(_) => 1,
         None => std::thread::available_parallelism().map_or(1, usize::from).min(4),
     };
+    let readable = can_read_ignore_files_above(&folder.root);
     let walk = WalkBuilder::new(&folder.root)
         .hidden(false)
+        .git_ignore(readable)
+        .git_exclude(readable)
+        .ignore(readable)
+        .parents(readable)
         .git_global(false)
         .require_git(false)
         .threads(threads)
         .filter_entry(move |entry| {
             let name = entry.file_name();
+            let is_folder = entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_dir());
             (name != ".git" || entry.depth() == 0)
                 && !roots.denies_name(name)
                 && !denied.iter().any(|path| entry.path() == path)
                 && wanted.as_ref().is_none_or(|wanted| wanted.contains(entry.path()))
+                && (!is_folder || can_read_ignore_files(entry.path()))
         })
         .build_parallel();
     walk.run(|| {

@@ -39,7 +39,9 @@ pub use self::agents::{
     AgentBudget, AgentFamily, AgentJob, AgentLedger, AgentLimits, AgentQuery, AgentRow, AgentState,
     AgentStatus, AgentsLeft, NewAgent, SpawnError, Spawned,
 };
-pub use self::audit::{AuditHash, AuditHead, AuditLog, AuditQuery, AuditRecord, AuditRow, UserLedger};
+pub use self::audit::{
+    AuditColumns, AuditHash, AuditHead, AuditLog, AuditQuery, AuditRecord, AuditRow, UserLedger,
+};
 pub use self::blob::{Attachment, BlobLimits, Blobs};
 pub use self::cluster::{
     Beat, ClusterStore, Dropped, Holder, Notice, Post, PostKind, ServerInfo, ServerRow, Servers,

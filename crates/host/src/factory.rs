@@ -314,6 +314,11 @@ impl LocalFactory {
         Ok(env)
     }
 
+    /// Returns the settings given on the command line.
+    pub fn given(&self) -> &Given {
+        &self.spec.given
+    }
+
     /// Returns the checkpoints of a session that is open here; `None` if it is not, or if they are off.
     pub fn tracker(&self, session: &SessionId) -> Option<Tracker> {
         lock(&self.sessions).get(session)?.tracker.clone()

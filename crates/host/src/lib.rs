@@ -17,6 +17,7 @@ pub mod context_parts;
 pub mod extension;
 pub mod factory;
 pub mod fallback;
+mod folder_files;
 pub mod grants;
 pub mod import;
 pub mod instructions;

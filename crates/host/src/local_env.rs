@@ -18,9 +18,9 @@ use windlass_core::run::Config;
 use windlass_core::tool::{AnyTool, Category, Outputs, ToolSet};
 use windlass_core::turn::Limits;
 use windlass_service::{
-    Defined, EnvFacts, ExtensionCommand, ExtensionReply, Extensions, Goals, Granted, ModelSwitch, NotReady,
-    Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart,
-    UserCommand,
+    Defined, EnvFacts, ExtensionCommand, ExtensionReply, Extensions, FolderFiles, Goals, Granted,
+    ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv, SupervisorModel, Titles, ToolInfo,
+    TurnPlan, TurnStart, UserCommand,
 };
 
 use windlass_sandbox::Workspace;
@@ -33,6 +33,7 @@ use crate::compress::{CompressionLimits, OutputCompressor};
 use crate::context_parts::ContextParts;
 use crate::extension::{Connected, ExtensionHost, ExtensionSet, TurnCalls};
 use crate::factory::{SessionSpec, SessionTools, SharedMode, policy, session_tools};
+use crate::folder_files::LocalFolder;
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
 use crate::models::Models;
@@ -61,6 +62,7 @@ pub struct LocalEnv {
     session: SessionId,
     models: Models,
     tracker: Option<Tracker>,
+    files: Arc<dyn FolderFiles>,
     extensions: ExtensionSet,
     catalog: ToolCatalog,
     context: ContextParts,
@@ -174,6 +176,10 @@ impl LocalEnv {
             session: spec.session.clone(),
             models: models.limited(spec.account.budget(settings, spec.store.as_ref())?),
             tracker: tracker(settings, &workspace, spec, &extensions)?,
+            files: Arc::new(LocalFolder {
+                workspace,
+                folder: spec.cwd.clone(),
+            }),
             extensions,
             context,
             calls: CallConfig {
@@ -582,6 +588,10 @@ impl EnvFacts for LocalEnv {
         }
         let store = self.context.store()?;
         Some(Arc::new(UserJobs { store }))
+    }
+
+    fn files(&self) -> Option<Arc<dyn FolderFiles>> {
+        Some(Arc::clone(&self.files))
     }
 
     fn titles(&self) -> Option<Arc<dyn Titles>> {

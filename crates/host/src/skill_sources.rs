@@ -175,7 +175,7 @@ pub fn create(parent: &Path, name: &str) -> Result<PathBuf, String> {
     let file = folder.join("SKILL.md");
     let failed = |error: std::io::Error| format!("{}: {error}", file.display());
     if folder.exists() {
-        return Err(format!("{}: it exists already", folder.display()));
+        return Err(format!("{}: already exists", folder.display()));
     }
     std::fs::create_dir_all(&folder).map_err(failed)?;
     let text = format!(

@@ -5,8 +5,8 @@ use deadpool_postgres::{GenericClient, Transaction};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    AuditHash, AuditHead, AuditLog, AuditQuery, AuditRecord, AuditRow, LogError, Spent, SpentBy, UserLedger,
-    UserName,
+    AuditColumns, AuditHash, AuditHead, AuditLog, AuditQuery, AuditRecord, AuditRow, LogError, Spent,
+    SpentBy, UserLedger, UserName,
 };
 
 use super::failure::Fault;
@@ -115,7 +115,7 @@ async fn head(client: &impl GenericClient, lock: &str) -> Result<AuditHead, Faul
 async fn select(client: &impl GenericClient, query: &AuditQuery) -> Result<Vec<AuditRow>, Fault> {
     let order = if query.is_latest { "DESC" } else { "ASC" };
     let sql = format!(
-        "SELECT number, previous, content, hash FROM audit WHERE number > $1 AND ($2::text IS NULL OR user_name = $2) \
+        "SELECT number, previous, content, hash, time, user_name, session, action FROM audit WHERE number > $1 AND ($2::text IS NULL OR user_name = $2) \
          AND ($3::text IS NULL OR session = $3) AND ($4::text IS NULL OR action = $4) \
          AND ($5::bigint IS NULL OR time >= $5) ORDER BY number {order} LIMIT $6"
     );
@@ -137,6 +137,12 @@ async fn select(client: &impl GenericClient, query: &AuditQuery) -> Result<Vec<A
         previous: row.get(1),
         content: row.get(2),
         hash: row.get(3),
+        selected_by: AuditColumns {
+            time: row.get(4),
+            user: row.get(5),
+            session: row.get(6),
+            action: row.get(7),
+        },
     };
     let mut rows: Vec<AuditRow> = found.iter().map(row).collect();
     rows.sort_by_key(|row| row.number);

@@ -63,6 +63,7 @@ pub mod folder;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handle;
+mod ignore_files;
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 mod linux;
 pub mod path;
@@ -94,6 +95,7 @@ pub use self::digest::sha256_hex;
 pub use self::egress::{Reached, domain_hosts, is_host};
 pub use self::environment::{child_environment, reading_environment};
 pub use self::handle::{OpenMode, Parents, PathDenied, Place, Roots};
+pub use self::ignore_files::{can_read_ignore_files, can_read_ignore_files_above};
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 use self::linux as backend;
 pub use self::policy::{Guard, HostRules, LocalSockets, Network, ResourceLimits, SandboxPolicy};

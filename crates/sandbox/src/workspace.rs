@@ -317,7 +317,7 @@ impl Workspace {
     }
 
     /// Returns the path that a path means, with every link followed.
-    fn real(&self, path: &str) -> PathBuf {
+    pub fn real(&self, path: &str) -> PathBuf {
         followed(&self.files.meant(&self.whole(path)))
     }
 }

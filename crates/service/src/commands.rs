@@ -35,7 +35,7 @@ use windlass_core::log::{Durability, History, LogError, Store};
 use self::complete::Complete;
 pub(crate) use self::look::Look;
 use self::table::COMMANDS;
-use crate::environment::{Defined, DefinedCommand, SessionEnv};
+use crate::environment::{Defined, DefinedCommand, FolderFiles, SessionEnv};
 use crate::goal::Pursuit;
 use crate::pins::Pins;
 use crate::queue::Queue;
@@ -222,6 +222,12 @@ pub(crate) struct CommandContext<'d> {
 }
 
 impl CommandContext<'_> {
+    /// Returns the files of the session's folder.
+    fn files(&self) -> Result<Arc<dyn FolderFiles>, Stop> {
+        let none = || Stop::Failed("the folder of this session is not here".to_owned());
+        self.env.files().ok_or_else(none)
+    }
+
     /// Lists the commands.
     pub(crate) fn catalog(&mut self) -> Vec<CommandInfo> {
         let defined = self.defined();

@@ -142,6 +142,11 @@ pub trait EnvFacts {
         None
     }
 
+    /// Returns the files of the session's folder, for commands that name one; `None` if there is no folder here.
+    fn files(&self) -> Option<Arc<dyn FolderFiles>> {
+        None
+    }
+
     /// Returns the source of the model that writes titles; `None` leaves the start of the first message.
     fn titles(&self) -> Option<Arc<dyn Titles>> {
         None
@@ -151,6 +156,21 @@ pub trait EnvFacts {
     fn supervisor(&self) -> Option<Arc<dyn SupervisorModel>> {
         None
     }
+}
+
+/// SAFE-3: files of a session's folder, under the limits of its tools.
+pub trait FolderFiles: Send + Sync {
+    /// Reads a file of at most `limit` bytes.
+    ///
+    /// # Errors
+    /// Fails with the reason, which contains nothing of the file.
+    fn read(&self, path: &str, limit: u64) -> Result<String, String>;
+
+    /// Writes a file, which must not exist yet if `is_new`, and must exist otherwise.
+    ///
+    /// # Errors
+    /// Fails with the reason if the file may not or cannot be written.
+    fn write(&self, path: &str, text: &str, is_new: bool) -> Result<(), String>;
 }
 
 /// Subsystems of a session with a slash command of their own: hook files, skills, MCP servers, memory.

@@ -60,9 +60,9 @@ use self::commands::Then;
 use self::dormant::Dormant;
 pub use self::environment::{
     AgentCopies, AutonomyLimits, ChooseError, Chosen, Defined, DefinedCommand, EffortSwitch, EnvFacts,
-    ExtensionCommand, ExtensionReply, Extensions, Goals, Granted, MergedCopy, ModelChoice, ModelSwitch,
-    NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory, SessionHost, SupervisorLimits,
-    SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
+    ExtensionCommand, ExtensionReply, Extensions, FolderFiles, Goals, Granted, MergedCopy, ModelChoice,
+    ModelSwitch, NotReady, Permissions, ScheduledJobs, SessionEnv, SessionFactory, SessionHost,
+    SupervisorLimits, SupervisorModel, Titles, ToolInfo, TurnPlan, TurnStart, UserCommand,
 };
 use self::handle::SessionHandle;
 use self::keyed::Routed;

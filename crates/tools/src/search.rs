@@ -9,7 +9,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use ignore::{WalkBuilder, WalkParallel};
 use windlass_core::tool::ToolError;
 
-use windlass_sandbox::Roots;
+use windlass_sandbox::{Roots, can_read_ignore_files, can_read_ignore_files_above};
 
 /// Walks everything below `root` that is neither ignored nor denied. Hidden files are included, `.git` is
 /// not. `root` contains no links, and none are followed, so every path is a real one.
@@ -26,8 +26,13 @@ pub(crate) fn walk(
 ) -> WalkParallel {
     let denied = roots.denied_inside(root);
     let roots = Arc::clone(roots);
+    let readable = can_read_ignore_files_above(root);
     WalkBuilder::new(root)
         .hidden(false)
+        .git_ignore(readable)
+        .git_exclude(readable)
+        .ignore(readable)
+        .parents(readable)
         .git_global(false)
         .require_git(false)
         .filter_entry(move |entry| {
@@ -37,6 +42,7 @@ pub(crate) fn walk(
             }
             let is_denied = || denied.iter().any(|path| entry.path() == path);
             (entry.file_name() != ".git" || entry.depth() == 0)
+                && (!is_folder || entry.depth() == 0 || can_read_ignore_files(entry.path()))
                 && !roots.denies_name(entry.file_name())
                 && (denied.is_empty() || !is_denied())
         })

@@ -16,4 +16,4 @@ mod verify;
 pub use self::audit::{Auditor, AuditorPorts, row_hash};
 pub use self::budget::{BudgetGate, BudgetHook, BudgetLeft, BudgetLimits, DailyBudget, ZoneError, zone};
 pub use self::effects::{AuditHook, AuditedApprover, AuditedSession};
-pub use self::verify::{AuditFault, Verified, verify};
+pub use self::verify::{AuditFault, PRUNED, Verified, verify};

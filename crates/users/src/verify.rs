@@ -1,8 +1,11 @@
 //! Checks the chain of the audit log.
 
-use windlass_core::log::{AuditHead, AuditQuery, AuditRecord, LogError, Store};
+use windlass_core::log::{AuditColumns, AuditHead, AuditQuery, AuditRecord, LogError, Store};
 
 use crate::audit::row_hash;
+
+/// Action of the row that records that older ones were removed because of their age.
+pub const PRUNED: &str = "audit_pruned";
 
 /// Rows read at a time.
 const PAGE: usize = 1_000;
@@ -33,6 +36,14 @@ pub enum AuditFault {
     /// The row that was noted elsewhere is another one here.
     #[error("row {0} is not the one whose hash you gave")]
     Other(u64),
+    /// The row that was noted elsewhere is older than every row that is left.
+    #[error(
+        "row {0} cannot be checked: the rows up to {1} were removed because of their age. Give a newer one"
+    )]
+    TooOld(u64, u64),
+    /// Rows are gone as if they had been too old, and nothing records their removal.
+    #[error("the rows up to {0} were removed, and no later row records that they were too old")]
+    Unrecorded(u64),
     /// The store failed.
     #[error(transparent)]
     Log(#[from] LogError),
@@ -49,6 +60,14 @@ pub async fn verify(
     // Rows that are added meanwhile come after this one.
     let head = store.audit_head().await?;
     let mut last = (head.pruned, head.pruned_hash.clone());
+    match noted {
+        Some((number, _)) if number < head.pruned => return Err(AuditFault::TooOld(number, head.pruned)),
+        Some((number, hash)) if number == head.pruned && number > 0 && hash != head.pruned_hash => {
+            return Err(AuditFault::Other(number));
+        }
+        _ => {}
+    }
+    let mut is_recorded = head.pruned == 0;
     let mut rows = 0;
     loop {
         let query = AuditQuery {
@@ -67,10 +86,14 @@ pub async fn verify(
             if row.previous != last.1 {
                 return Err(AuditFault::Broken(row.number));
             }
-            let is_whole = serde_json::from_str::<AuditRecord>(&row.content).is_ok();
-            if !is_whole || row.hash != row_hash(row.number, &row.previous, &row.content) {
+            let record = serde_json::from_str::<AuditRecord>(&row.content).ok();
+            let record = record.filter(|_| row.hash == row_hash(row.number, &row.previous, &row.content));
+            // Rows whose columns say something else would be missing from every selection.
+            let record = record.filter(|record| row.selected_by == AuditColumns::from(record));
+            let Some(record) = record else {
                 return Err(AuditFault::Changed(row.number));
-            }
+            };
+            is_recorded |= record.action == PRUNED;
             if noted.is_some_and(|(number, hash)| number == row.number && hash != row.hash) {
                 return Err(AuditFault::Other(row.number));
             }
@@ -84,6 +107,9 @@ pub async fn verify(
     check_end(&head, &last)?;
     if let Some((number, _)) = noted.filter(|(number, _)| *number > last.0) {
         return Err(AuditFault::Missing(last.0 + 1, number));
+    }
+    if !is_recorded {
+        return Err(AuditFault::Unrecorded(head.pruned));
     }
     Ok(Verified {
         rows,

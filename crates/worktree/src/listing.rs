@@ -10,6 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use ignore::{DirEntry, WalkBuilder, WalkState};
 use tokio_util::sync::CancellationToken;
 use windlass_checkpoint::is_internal;
+use windlass_sandbox::can_read_ignore_files;
 
 use crate::error::{Result, WorktreeError};
 use crate::node::split;
@@ -32,10 +33,16 @@ impl Listing {
     pub(crate) fn of(root: &Path, hidden: &[PathBuf], cancel: &CancellationToken) -> Result<Self> {
         let hidden = hidden.to_vec();
         let is_shown = move |entry: &DirEntry| {
-            !is_internal(entry.file_name().as_bytes()) && !hidden.iter().any(|path| path == entry.path())
+            let is_folder = entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_dir());
+            !is_internal(entry.file_name().as_bytes())
+                && !hidden.iter().any(|path| path == entry.path())
+                && (!is_folder || can_read_ignore_files(entry.path()))
         };
+        let readable = can_read_ignore_files(root);
         let walk = WalkBuilder::new(root)
             .hidden(false)
+            .git_ignore(readable)
+            .git_exclude(readable)
             .parents(false)
             .ignore(false)
             .require_git(false)

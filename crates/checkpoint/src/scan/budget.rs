@@ -89,7 +89,9 @@ impl Work<'_> {
             .root
             .join(OsStr::from_bytes(folder))
             .join(".gitignore");
-        let rules = file.is_file().then(|| Arc::new(Gitignore::new(file).0));
+        let is_readable =
+            file.is_file() && file.parent().is_some_and(windlass_sandbox::can_read_ignore_files);
+        let rules = is_readable.then(|| Arc::new(Gitignore::new(file).0));
         lock(&self.rules).insert(folder.to_vec(), rules.clone());
         rules
     }

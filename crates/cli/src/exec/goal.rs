@@ -81,6 +81,9 @@ impl Runner<'_> {
                     ..last
                 };
             }
+            Some((_, Some(GoalStop::User | GoalStop::ProcessEnded), _)) if self.is_late => {
+                (Exit::Failed, "timeout", "timed out (--timeout)".to_owned())
+            }
             Some((_, Some(GoalStop::User | GoalStop::ProcessEnded), message)) => {
                 (self.signals.exit(), "goal_paused", message)
             }

@@ -9,7 +9,7 @@ use windlass_host::sandbox_access::SandboxAccess;
 use windlass_sandbox::{OpenMode, Workspace};
 use windlass_server::Files;
 
-use crate::wide_folder;
+use crate::{file_walk, wide_folder};
 
 /// Files that are looked at for a match.
 const MOST: usize = 50_000;
@@ -37,7 +37,7 @@ impl Files for LocalFiles {
             return Err(format!("there is no folder {}", place.display()));
         }
         let settings = environment::settings(&self.given, place).map_err(|problem| problem.to_string())?;
-        wide_folder::check(&settings, place, false).map_err(|problem| problem.message)
+        wide_folder::check_given(&settings, place).map_err(|problem| problem.message)
     }
 
     async fn find(&self, place: &str, words: &str, limit: usize) -> Vec<String> {
@@ -48,7 +48,7 @@ impl Files for LocalFiles {
                 return Vec::new();
             };
             let roots = workspace.files();
-            let walk = ignore::WalkBuilder::new(&root).hidden(true).build();
+            let walk = file_walk::shown(&root);
             let names = walk
                 .filter_map(Result::ok)
                 .filter(|entry| entry.file_type().is_some_and(|kind| kind.is_file()))

@@ -6,9 +6,14 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use windlass_api::{ClientError, FolderMade, SessionFolders, SessionId};
 use windlass_checkpoint::{Rebuild, RebuiltFolder};
+use windlass_config::environment;
+use windlass_config::{Problem, ProblemKind};
 use windlass_core::checkpoint::CheckpointError;
 use windlass_core::log::ClusterStore;
 use windlass_host::factory::LocalFactory;
+use windlass_host::sandbox_access::SandboxAccess;
+
+use crate::wide_folder;
 
 /// Folders on this machine.
 pub(crate) struct LocalFolders {
@@ -26,6 +31,21 @@ impl LocalFolders {
             data: self.data.clone(),
         }
     }
+
+    /// Checks that files of a session may be written in a folder.
+    fn check(&self, folder: &Path) -> Result<(), Problem> {
+        let settings = environment::settings(self.factory.given(), folder)?;
+        wide_folder::check_given(&settings, folder)?;
+        let above = folder.parent().unwrap_or(folder);
+        let workspace = SandboxAccess::new(&settings.security, above)?.reading_workspace()?;
+        match workspace.protects(&folder.to_string_lossy()) {
+            None => Ok(()),
+            Some(why) => Err(Problem::new(
+                ProblemKind::Denied,
+                format!("no session can move to {}: {why}", folder.display()),
+            )),
+        }
+    }
 }
 
 #[async_trait]
@@ -41,6 +61,8 @@ impl SessionFolders for LocalFolders {
     }
 
     async fn rebuild(&self, session: &SessionId, folder: &str) -> Result<FolderMade, ClientError> {
+        self.check(Path::new(folder))
+            .map_err(|problem| ClientError::Command(problem.message))?;
         let built = self.rebuild_of(session).run(Path::new(folder)).await;
         let built = built.map_err(|error| ClientError::Command(error.to_string()))?;
         let Some(folder) = built.folder.to_str().map(str::to_owned) else {

@@ -224,9 +224,9 @@ fn the_model_asks_the_user() {
 #[test]
 fn words_approve_nothing() {
     for (typed, hint) in [
-        (&["yes", "always", "", "z", "n"][..], "A word approves nothing"),
+        (&["yes", "always", "", "z", "n"][..], "Words do not approve"),
         (&["s", "n"], "Type s again to confirm"),
-        (&["7", "n"], "That is no answer"),
+        (&["7", "n"], "Not a valid answer"),
     ] {
         let (sim, workspace) = scene();
         let output = answer(&workspace, "exec go", typed);

@@ -196,6 +196,26 @@ fn a_check_that_hangs_fails() {
         .assert_says("1 s");
 }
 
+/// GOAL-8, UI-7: work towards a goal that takes longer than `--timeout` ends as a run without a goal does.
+#[test]
+fn the_time_of_a_goal_is_limited() {
+    let (_sim, workspace) = goal([Reply::text("a")], "");
+    let args = [
+        "exec",
+        "-o",
+        "json",
+        "--goal",
+        "g",
+        "--check",
+        "sleep 600",
+        "--timeout",
+        "1",
+    ];
+    let stopped = run(&workspace, &args);
+    stopped.assert_code(1);
+    assert_eq!(stopped.json()["error"]["kind"], "timeout", "{stopped}");
+}
+
 /// GOAL-4, GOAL-8: without a check the supervisor decides, and its yes is only believed. Its cost is booked.
 #[test]
 fn the_supervisor_decides_without_checks() {

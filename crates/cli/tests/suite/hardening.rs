@@ -502,3 +502,34 @@ fn the_doctor_reports_security() {
         .collect();
     assert_eq!(left, ["sub"]);
 }
+
+/// TOOL-2: a pipe, a device or a huge file in place of an ignore file neither stops a search nor fills the memory: the search
+/// works without it in the folder, and leaves out a folder below with one.
+#[test]
+fn odd_ignore_files_stop_no_search() {
+    let workspace = workspace();
+    workspace.write("a.txt", "needle\n");
+    workspace.write("odd/b.txt", "needle\n");
+    let place = workspace.path().join("odd/.gitignore");
+    let pipe = std::process::Command::new("mkfifo").arg(&place).status();
+    assert!(pipe.unwrap().success());
+    let call = json!({ "pattern": "needle" }).to_string();
+    let searches: [&[&str]; 3] = [
+        &["tools", "run", "grep", &call],
+        &["tools", "run", "glob", r#"{"pattern":"*.txt"}"#],
+        &["code", "search", "needle"],
+    ];
+    for search in searches {
+        let found = workspace.run(search).output();
+        found.assert_code(0);
+        assert!(
+            found.stdout.contains("a.txt") && !found.stdout.contains("b.txt"),
+            "{found}"
+        );
+    }
+    std::os::unix::fs::symlink("/dev/zero", workspace.path().join(".gitignore")).unwrap();
+    for search in searches {
+        let found = workspace.run(search).output();
+        assert!(found.assert_code(0).stdout.contains("a.txt"), "{found}");
+    }
+}

@@ -230,7 +230,7 @@ fn hooks_are_listed_and_tested() {
     unknown.assert_code(2).assert_says("`PreTool` is not an event");
     let none = workspace.run(&["hooks", "test", "Stop"]).output();
     none.assert_code(0);
-    assert!(none.stdout.contains("no hook is for Stop"), "{none}");
+    assert!(none.stdout.contains("no hooks for Stop"), "{none}");
 }
 
 /// CMD-1: `/hooks` lists the hooks and their runs.

@@ -1,9 +1,12 @@
 //! Plans: proposed by the model, edited by the user, carried out step by step.
 
+use std::os::unix::fs::symlink;
+
 use serde_json::{Value, json};
 use windlass_sim::{Reply, When};
 
 use super::goal_runs::{goal, of_type, run, write};
+use super::support::elsewhere;
 
 /// GOAL-6, GOAL-2: the model proposes a plan, a bad one goes back to it, the user drops a step, and the rest is
 /// carried out step by step; the goal is reached with the last one.
@@ -52,6 +55,49 @@ fn a_plan_is_carried_out() {
     assert_eq!(of_type(&events, "goal_completed")[0]["how"], "plan");
     let shown = run(&workspace, &["exec", "--continue", "/plan show"]);
     assert!(shown.stdout.contains("2 of 2 done"), "{shown}");
+}
+
+/// SAFE-3: commands that name a file reach the session's folder only, and nothing in it that is denied or protected; an error
+/// shows nothing of a file outside.
+#[test]
+fn files_of_commands_are_in_the_folder() {
+    let outside = elsewhere();
+    std::fs::write(outside.path().join("old.md"), "hidden words\n").unwrap();
+    let plan = json!({ "steps": [{ "id": "make", "title": "make a" }] });
+    let (_sim, workspace) = goal([Reply::text(&plan.to_string())], "");
+    run(&workspace, &["exec", "/plan make a"]).assert_code(0);
+    workspace.write(".env", "hidden words\n");
+    symlink(outside.path(), workspace.path().join("link")).unwrap();
+    let outside = outside.path().display().to_string();
+    let command = |line: &str| run(&workspace, &["exec", "--continue", line]);
+    for file in [
+        &format!("{outside}/old.md"),
+        "link/old.md",
+        ".env",
+        "/etc/shadow",
+        "/proc/self/environ",
+        "../home/config/config.toml",
+    ] {
+        let read = command(&format!("/plan import {file}"));
+        read.assert_code(1);
+        assert!(!read.to_string().contains("hidden words"), "{read}");
+    }
+    for file in [
+        &format!("{outside}/new.md"),
+        "link/new.md",
+        "/tmp/windlass-new.md",
+        "../new.md",
+        ".env.local",
+        ".git/hooks/post-commit",
+        ".vscode/tasks.json",
+    ] {
+        for verb in ["/plan export", "/export"] {
+            command(&format!("{verb} {file}")).assert_code(1);
+            assert!(!workspace.path().join(file).exists(), "{verb} {file}");
+        }
+    }
+    command("/export talk.md").assert_code(0);
+    assert!(workspace.read("talk.md").contains("make a"));
 }
 
 /// GOAL-6: a plan is edited as a file: written, changed by hand, read again; mistakes are named with their line, and no

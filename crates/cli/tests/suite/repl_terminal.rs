@@ -195,6 +195,31 @@ fn trust_is_asked_for() {
     let shown = workspace.run(&["config", "show"]).output();
     assert!(shown.stdout.contains("max_iterations = 17"), "{shown}");
 
+    // A line that only begins with a letter of an answer is none, and a letter needs Enter.
+    workspace.write(".windlass/config.toml", "agent.max_iterations = 17 # again\n");
+    for options in ["", "--plain"] {
+        let mut running = start(&workspace, options);
+        running.wait_for_stdout("Trust this folder?");
+        for (times, line) in [(1, "your turn\n"), (2, "no idea\n"), (3, "yess\n")] {
+            running.say(line);
+            running.wait_until("it asks again", |running| {
+                running.stdout().matches("Trust this folder?").count() > times
+            });
+        }
+        running.say("\n");
+        wait_for_prompt(&mut running, 1);
+        running.say("/exit\n");
+        running.output().assert_code(0).assert_says("not trusted");
+    }
+    // What was typed before the question is no answer to it.
+    let mut running = start(&workspace, "");
+    running.say("y\n");
+    running.wait_for_stdout("Trust this folder?");
+    running.say("\n");
+    wait_for_prompt(&mut running, 1);
+    running.say("/exit\n");
+    running.output().assert_code(0).assert_says("not trusted");
+
     // Without a terminal there is no question.
     workspace.write(".windlass/config.toml", "agent.max_iterations = 18\n");
     let piped = workspace.run(&[]).stdin("hi\n").output();

@@ -366,6 +366,39 @@ fn changes_are_shown_and_undone() {
     );
 }
 
+/// SAFE-3: no session works in a folder of the kernel, whose entries tell about processes, or in a denied one; those of a process
+/// cannot be read as files either.
+#[test]
+fn folders_of_sessions_are_checked() {
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, []);
+    let keys = workspace.home().join(".ssh");
+    std::fs::create_dir_all(keys.join("below")).unwrap();
+    std::os::unix::fs::symlink("/proc/self", workspace.path().join("me")).unwrap();
+    let server = serve(&workspace, &[]);
+    for place in [
+        "/proc".to_owned(),
+        "/proc/self".to_owned(),
+        "/sys".to_owned(),
+        "/dev/shm".to_owned(),
+        workspace.path().join("me").display().to_string(),
+        keys.display().to_string(),
+        keys.join("below").display().to_string(),
+    ] {
+        for body in [
+            json!({ "place": place }),
+            json!({ "key": "agent:desk:main", "place": place }),
+        ] {
+            let answer = server.request("POST", "/api/sessions", &body.to_string());
+            assert_eq!(answer.json()["field"], "place", "{place}: {}", answer.body);
+        }
+    }
+    let session = server.session();
+    for path in ["me/environ", "/proc/self/environ", "/proc/1/status"] {
+        let read = format!("/api/files/content?session={session}&path={path}");
+        assert_eq!(server.request("GET", &read, "").status, 403, "{path}");
+    }
+}
+
 /// SRV-1, SAFE-3: files are found and read under the limits of the file tools; images are known by their content.
 #[test]
 fn files_have_the_limits_of_the_tools() {

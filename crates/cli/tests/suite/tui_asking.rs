@@ -95,9 +95,9 @@ fn a_request_survives_a_resize() {
 #[test]
 fn only_an_answer_is_an_answer() {
     let (sim, _workspace, mut screen) = asked([outside(), Reply::text("fine")]);
-    press_until(&mut screen, "z", |shown| shown.contains("That is no answer"));
+    press_until(&mut screen, "z", |shown| shown.contains("Not a valid answer"));
     screen.press("tab");
-    screen.wait_for("That is no answer");
+    screen.wait_for("Not a valid answer");
     screen.wait_for("esc to cancel");
     screen.press("esc");
     screen.wait_until("the turn has ended", has_ended);
@@ -113,7 +113,7 @@ fn a_typed_word_is_no_answer() {
     for word in ["stop!", "skip it", "yes please", "sss"] {
         let (sim, _workspace, mut screen) = asked([outside(), Reply::text("As you wish.")]);
         // The hint shows that letters count by now.
-        press_until(&mut screen, "z", |shown| shown.contains("That is no answer"));
+        press_until(&mut screen, "z", |shown| shown.contains("Not a valid answer"));
         screen.type_keys(word);
         screen.wait_for("Tell it what to do instead");
         screen.wait_for(word);

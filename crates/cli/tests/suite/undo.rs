@@ -263,6 +263,48 @@ fn limits_are_reported() {
     assert!(workspace.has("off.txt"));
 }
 
+/// SES-11: what a turn wrote outside the folder is named, and a turn that changed nothing in the folder is not what is
+/// undone.
+#[test]
+fn writes_outside_are_named() {
+    let outside = tempfile::tempdir().unwrap();
+    let path = |name: &str| outside.path().join(name).display().to_string();
+    let (by_tool, by_command) = (path("tool.txt"), format!("echo x > {}", path("command.txt")));
+    let replies = [
+        Reply::call("write_file", json!({"path": by_tool, "content": "x"})),
+        Reply::call("bash", json!({"command": by_command})),
+        Reply::text("outside"),
+        Reply::call("write_file", json!({"path": "a.txt", "content": "x"})),
+        Reply::text("inside"),
+        Reply::call("bash", json!({"command": "mkdir -p /tmp && true"})),
+        Reply::text("nothing"),
+    ];
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    let exec = |more: &[&str]| run(&workspace, &[&["exec", "--mode", "full"], more].concat());
+    exec(&["outside"]).assert_code(0);
+    let named = |output: &Output| {
+        output
+            .assert_code(1)
+            .assert_says("Nothing to undo")
+            .assert_says(&format!("Not covered: outside of the folder: {by_tool}"))
+            .assert_says(&format!("outside of the folder, if `{by_command}` changed any"));
+    };
+    for _ in 0..2 {
+        named(&run(&workspace, &["undo"]));
+    }
+    exec(&["--continue", "inside"]).assert_code(0);
+    exec(&["--continue", "nothing"]).assert_code(0);
+    let undone = run(&workspace, &["undo"]);
+    undone.assert_code(0);
+    assert!(undone.stdout.contains("a.txt: removed"), "{undone}");
+    assert!(
+        undone.stdout.contains("To redo: /redo, or `windlass redo`."),
+        "{undone}"
+    );
+    assert!(!workspace.has("a.txt"));
+    named(&run(&workspace, &["undo"]));
+}
+
 /// SES-11: a process killed in the middle of an undo leaves nothing half done once the session is used again.
 #[test]
 fn a_killed_undo_is_finished() {

@@ -45,6 +45,33 @@ pub struct AuditRow {
     pub content: String,
     /// SHA-256 of the number, the previous hash and the content, in hexadecimal digits.
     pub hash: String,
+    /// The columns that queries select it by, which repeat parts of the content.
+    #[serde(skip)]
+    pub selected_by: AuditColumns,
+}
+
+/// The columns that queries select rows of the audit log by.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct AuditColumns {
+    /// Time, in milliseconds since 1970.
+    pub time: i64,
+    /// The user.
+    pub user: String,
+    /// The session.
+    pub session: Option<String>,
+    /// Kind of event.
+    pub action: String,
+}
+
+impl From<&AuditRecord> for AuditColumns {
+    fn from(record: &AuditRecord) -> Self {
+        Self {
+            time: i64::try_from(record.time.0).unwrap_or(i64::MAX),
+            user: record.user.as_str().to_owned(),
+            session: record.session.as_ref().map(|session| session.as_str().to_owned()),
+            action: record.action.clone(),
+        }
+    }
 }
 
 /// Last row of the audit log, as the store knows it.
@@ -133,6 +160,7 @@ impl AuditHead {
             previous: self.hash.clone(),
             hash: hash(number, &self.hash, &content),
             content,
+            selected_by: record.into(),
         };
         (self.number, self.hash) = (row.number, row.hash.clone());
         Ok(row)

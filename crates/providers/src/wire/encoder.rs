@@ -41,7 +41,7 @@ pub struct Encoder {
 /// A message to be encoded.
 pub(crate) struct Outgoing<'a> {
     pub(crate) message: &'a Message,
-    pub(crate) names: CallNames<'a>,
+    pub(crate) names: CallNames,
     /// The provider's own items, if the message may go back as it came.
     pub(crate) items: Option<&'a [Box<RawValue>]>,
     pub(crate) model: &'a Model,
@@ -225,7 +225,7 @@ impl Encoder {
         }
     }
 
-    fn encode(&self, message: &Message, names: CallNames<'_>) -> Bytes {
+    fn encode(&self, message: &Message, names: CallNames) -> Bytes {
         let items = self.own_items(message).filter(|items| {
             // A message changed after it arrived (a call dropped, an id renamed) is encoded from its parts.
             !names.renamed()

@@ -10,7 +10,6 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use windlass_core::id::CallId;
 use windlass_core::message::{Message, Role};
 
 use super::Wire;
@@ -27,7 +26,9 @@ pub(crate) struct CallIds {
 
 impl CallIds {
     pub(crate) fn new(history: Arc<Vec<Arc<Message>>>, wire: Wire, short: bool) -> Self {
-        Self::seeded(history, wire, short, CallId::generate().to_string())
+        // The same in a replay, whose messages have other ids.
+        let seed = history.len().to_string();
+        Self::seeded(history, wire, short, seed)
     }
 
     /// Creates ids derived from `seed`, so that the same response gives the same ids.
@@ -45,19 +46,20 @@ impl CallIds {
     pub(crate) fn admit(&mut self, id: &str) -> String {
         // Chat servers use ids of all kinds and accept their own ones back.
         let odd = id.is_empty() || (self.wire != Wire::Chat && !fits(id, self.wire, self.short));
-        let taken = odd
-            || self.given.iter().any(|given| given == id)
-            || self
-                .history
-                .iter()
-                .any(|message| message.calls().any(|call| call.id.as_str() == id));
-        let id = if taken {
-            derived(&self.seed, id, self.given.len(), self.short)
+        let id = if odd || self.is_taken(id) {
+            let mut names = (self.given.len()..).map(|count| derived(&self.seed, id, count, self.short));
+            // A compaction makes the history shorter, so that a seed comes back.
+            names.find(|name| !self.is_taken(name)).unwrap_or_default()
         } else {
             id.to_owned()
         };
         self.given.push(id.clone());
         id
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        let is_of = |message: &Arc<Message>| message.calls().any(|call| call.id.as_str() == id);
+        self.given.iter().any(|given| given == id) || self.history.iter().any(is_of)
     }
 }
 
@@ -65,19 +67,17 @@ impl CallIds {
 #[derive(Debug, Default)]
 pub(crate) struct Naming {
     seen: HashSet<String>,
-    renamed: Option<Arc<Message>>,
+    /// Number of messages so far.
+    count: usize,
+    /// Number of the message whose calls are renamed.
+    renamed: Option<usize>,
 }
 
 impl Naming {
     /// Returns the names of the calls or results of `message` on `wire`. `own` means that its ids came from
     /// this provider.
-    pub(crate) fn next(
-        &mut self,
-        message: &Arc<Message>,
-        wire: Wire,
-        short: bool,
-        own: bool,
-    ) -> CallNames<'_> {
+    pub(crate) fn next(&mut self, message: &Arc<Message>, wire: Wire, short: bool, own: bool) -> CallNames {
+        self.count += 1;
         match message.role {
             Role::Assistant => {
                 let mut rename = false;
@@ -86,13 +86,13 @@ impl Naming {
                     let fits = own && !id.is_empty() || fits(id, wire, short);
                     rename |= !fits || !self.seen.insert(id.to_owned());
                 }
-                self.renamed = rename.then(|| Arc::clone(message));
+                self.renamed = rename.then_some(self.count);
             }
             Role::Tool => {}
             Role::User | Role::System => self.renamed = None,
         }
         CallNames {
-            owner: self.renamed.as_deref(),
+            owner: self.renamed,
             short,
         }
     }
@@ -115,18 +115,19 @@ fn fits(id: &str, wire: Wire, short: bool) -> bool {
 
 /// Names of the calls or results of one message.
 #[derive(Clone, Copy)]
-pub(crate) struct CallNames<'a> {
-    owner: Option<&'a Message>,
+pub(crate) struct CallNames {
+    /// Number of the message with the calls, if they are renamed.
+    owner: Option<usize>,
     short: bool,
 }
 
-impl<'a> CallNames<'a> {
+impl CallNames {
     pub(crate) fn renamed(&self) -> bool {
         self.owner.is_some()
     }
 
     /// Returns a namer for the ids of one message, in order.
-    pub(crate) fn namer(self) -> Namer<'a> {
+    pub(crate) fn namer<'a>(self) -> Namer<'a> {
         Namer {
             names: self,
             seen: Vec::new(),
@@ -136,7 +137,7 @@ impl<'a> CallNames<'a> {
 
 /// Names the ids of one message and distinguishes repeated ones by their order.
 pub(crate) struct Namer<'a> {
-    names: CallNames<'a>,
+    names: CallNames,
     seen: Vec<&'a str>,
 }
 
@@ -147,7 +148,7 @@ impl<'a> Namer<'a> {
         };
         let occurrence = self.seen.iter().filter(|seen| **seen == id).count();
         self.seen.push(id);
-        Cow::Owned(derived(owner.id.as_str(), id, occurrence, self.names.short))
+        Cow::Owned(derived(&owner.to_string(), id, occurrence, self.names.short))
     }
 }
 

@@ -65,6 +65,11 @@ impl Denied {
     pub(super) fn covers(&self, path: &Path) -> bool {
         // Compares bytes instead of components, because this runs for every file of a tree.
         let path = path.as_os_str().as_bytes();
+        let of_process = path.strip_prefix(b"/proc/").and_then(|rest| rest.first());
+        // Environments, memory and open files, those of this program included.
+        if of_process.is_some_and(u8::is_ascii_digit) {
+            return true;
+        }
         self.known().paths.iter().any(|denied| {
             let rest = path.strip_prefix(denied.as_os_str().as_bytes());
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/") || denied.as_os_str() == "/")

@@ -54,7 +54,9 @@ pub(crate) async fn one(
             "the path names the session; use /api/events for several",
         ));
     }
-    let after = asked.after.take().or_else(|| last_event_id(&headers));
+    // A browser that connects again repeats the address, and adds the number of the last event it saw.
+    let given = asked.after.take();
+    let after = last_event_id(&headers).or(given);
     asked.sessions.push(Followed { session: id, after });
     stream(&app, asked, false, &who.0.0).await
 }

@@ -16,6 +16,8 @@ use crate::problem::Problem;
 
 /// Sessions of a page of the list if the request names no number.
 const PAGE: usize = 50;
+/// Furthest start of a page.
+const FURTHEST: usize = 0xffff_ffff;
 /// Largest page.
 const LARGEST: usize = 500;
 
@@ -54,11 +56,14 @@ pub(crate) async fn list(
         return Err(Problem::field("limit", format!("a number from 1 to {LARGEST}")));
     }
     let skip = query.cursor.unwrap_or_default();
+    if skip > FURTHEST {
+        return Err(Problem::field("cursor", "not `next` of a previous page"));
+    }
     let find = Find {
         words: query.q,
         place: query.place,
         user: whose(&app, &who, query.user.as_deref()).await?,
-        limit: skip.saturating_add(limit).saturating_add(1),
+        limit: skip + limit + 1,
     };
     let mut found = app.ports.backend.sessions(&find).await?;
     let next = (found.len() > skip + limit).then_some(skip + limit);

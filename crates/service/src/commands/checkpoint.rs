@@ -42,13 +42,15 @@ pub(super) async fn undo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outc
     cx.wait_for_turn()?;
     let checkpoints = kept(cx)?;
     let all = checkpoints.list().await.map_err(refused)?;
-    let Some(last) = all.iter().rev().find(|checkpoint| !checkpoint.undone) else {
-        return Err(Stop::Failed(
-            "Nothing to undo: no turn of this session has changed files, or all changes are undone."
-                .to_owned(),
-        ));
-    };
-    rewind(cx, &*checkpoints, last.number, words).await
+    let is_open = |checkpoint: &&Checkpoint| !checkpoint.undone && checkpoint.files > 0;
+    if let Some(last) = all.iter().rev().find(is_open) {
+        return rewind(cx, &*checkpoints, last.number, words).await;
+    }
+    let mut text =
+        "Nothing to undo: no turn of this session has changed files in its folder, or all is undone."
+            .to_owned();
+    uncovered(&mut text, &checkpoints.uncovered().await.map_err(refused)?);
+    Err(Stop::Failed(text))
 }
 
 pub(super) async fn redo(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
@@ -169,9 +171,9 @@ async fn rewind(
                 let _ = write!(text, "\nThe conversation could not be rewound: {error}");
             }
         },
-        None => text.push_str("\nThe conversation stays as it is."),
+        None => text.push_str("\nThe conversation was not changed."),
     }
-    text.push_str("\n/redo does it again.");
+    text.push_str("\nTo redo: /redo, or `windlass redo`.");
     Ok(Said::text(text))
 }
 
@@ -243,8 +245,7 @@ fn named(checkpoints: &[Checkpoint]) -> String {
 pub(super) fn tell(text: &mut String, restored: &Restored) {
     for FileChange { path, what, .. } in &restored.changes {
         let what = match what {
-            Changed::Created => "brought back",
-            Changed::Modified => "restored",
+            Changed::Created | Changed::Modified => "restored",
             Changed::Mode => "permissions restored",
             Changed::Deleted => "removed",
             Changed::Replaced => "replaced",
@@ -254,7 +255,9 @@ pub(super) fn tell(text: &mut String, restored: &Restored) {
     if restored.changes.is_empty() {
         text.push_str("\n  No file had to be changed.");
     }
-    for line in &restored.uncovered {
-        let _ = write!(text, "\n  Not covered: {line}");
-    }
+    uncovered(text, &restored.uncovered);
+}
+
+fn uncovered(text: &mut String, lines: &[String]) {
+    text.extend(lines.iter().map(|line| format!("\n  Not covered: {line}")));
 }

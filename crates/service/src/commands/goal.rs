@@ -192,7 +192,7 @@ async fn create(cx: &mut CommandContext<'_>, arguments: &str) -> Outcome {
 
 /// Records a run and starts it.
 pub(super) async fn begin(cx: &mut CommandContext<'_>, run: GoalRun) -> Outcome {
-    let text = format!("Working on the goal without input: {}", run.text);
+    let text = format!("Working on the goal unattended: {}", run.text);
     let goal = Event::Session(SessionEvent::Goal {
         text: Some(run.text.clone()),
         explicit: true,
@@ -212,9 +212,7 @@ pub(super) async fn begin(cx: &mut CommandContext<'_>, run: GoalRun) -> Outcome 
 
 async fn pause(cx: &mut CommandContext<'_>) -> Outcome {
     let Some(event) = ended(cx, "you paused it") else {
-        return Err(Stop::Failed(
-            "no goal is being worked on without input".to_owned(),
-        ));
+        return Err(Stop::Failed("no goal is being worked on unattended".to_owned()));
     };
     record(cx, vec![event]).await?;
     let text = match cx.is_busy {

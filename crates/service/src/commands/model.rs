@@ -128,7 +128,7 @@ pub(super) async fn effort(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Ou
     match cx.env.models().set_effort(effort).await {
         Ok(()) => Ok(Said::text(format!("Effort {effort} from the next turn"))),
         Err(ChooseError::Unknown) => Err(Stop::Usage),
-        Err(ChooseError::Failed(why)) => Err(Stop::Failed(format!("The effort stays as it is: {why}"))),
+        Err(ChooseError::Failed(why)) => Err(Stop::Failed(format!("The effort was not changed: {why}"))),
     }
 }
 

@@ -1,10 +1,6 @@
 //! `/plan`: a task graph that the model proposes, the user edits, and the session carries out. Without arguments it
 //! allows only reads.
 
-use std::fs::{self, OpenOptions};
-use std::io::{ErrorKind, Write};
-use std::path::Path;
-
 use windlass_api::{GoalEvent, GoalRun, Part, Plan, StepState};
 use windlass_core::log::{Durability, SpentBy};
 use windlass_core::permission::Mode;
@@ -96,18 +92,15 @@ fn edit(cx: &CommandContext<'_>) -> Outcome {
 /// Writes the plan to a file. A file with other content is not replaced.
 fn export(cx: &CommandContext<'_>, path: &str) -> Outcome {
     let text = plan_file::write(existing(cx)?);
-    let whole = Path::new(&cx.info.place).join(path);
     let failed = |why: String| Stop::Failed(format!("{path}: {why}"));
-    let opened = match OpenOptions::new().write(true).create_new(true).open(&whole) {
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-            let other = |_| failed("exists and is not a plan; name another file".to_owned());
-            plan::read_edited(&content(&whole).map_err(failed)?, "").map_err(other)?;
-            OpenOptions::new().write(true).truncate(true).open(&whole)
+    let files = cx.files()?;
+    let is_new = match files.read(path, LARGEST) {
+        Ok(there) if plan::read_edited(&there, "").is_err() => {
+            return Err(failed("exists and is not a plan; name another file".to_owned()));
         }
-        opened => opened,
+        there => there.is_err(),
     };
-    let written = opened.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.map_err(|error| failed(error.to_string()))?;
+    files.write(path, &text, is_new).map_err(failed)?;
     Ok(Said::text(format!(
         "The plan is in {path}. Edit it, then /plan import {path} reads it."
     )))
@@ -115,17 +108,8 @@ fn export(cx: &CommandContext<'_>, path: &str) -> Outcome {
 
 fn import(cx: &CommandContext<'_>, path: &str) -> Result<Plan, Stop> {
     let failed = |why: String| Stop::Failed(format!("{path}: {why}"));
-    let text = content(&Path::new(&cx.info.place).join(path)).map_err(failed)?;
+    let text = cx.files()?.read(path, LARGEST).map_err(failed)?;
     plan::read_edited(&text, &cx.pursuit.autonomy.plan.goal).map_err(failed)
-}
-
-/// Reads the file of a plan.
-fn content(path: &Path) -> Result<String, String> {
-    let size = fs::metadata(path).map_err(|error| error.to_string())?;
-    if !size.is_file() || size.len() > LARGEST {
-        return Err(format!("expected a file of at most {LARGEST} bytes"));
-    }
-    fs::read_to_string(path).map_err(|error| error.to_string())
 }
 
 async fn edited(cx: &mut CommandContext<'_>, plan: Plan) -> Outcome {

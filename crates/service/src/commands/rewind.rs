@@ -84,8 +84,8 @@ fn files_left(all: &[Checkpoint], entries: &[Entry], number: u64) -> Option<Stri
     };
     all.iter().any(is_its).then(|| {
         format!(
-            "\nThis was said while \"{}\" was worked on. What that turn did to files stays, because it is taken back only \
-             as a whole: /rewind {begin} does that.",
+            "\nThis was sent while \"{}\" was running. The file changes of that turn remain, because they are only undone \
+             together: /rewind {begin} undoes them.",
             cut(&message.user_text(), MESSAGE)
         )
     })

@@ -280,10 +280,8 @@ pub(super) async fn export_to(cx: &mut CommandContext<'_>, words: &Words<'_>) ->
     if path.is_empty() {
         return Ok(Said::text(text));
     }
-    let failed = |error: std::io::Error| Stop::Failed(format!("{path}: {error}"));
-    let whole = std::path::Path::new(&cx.info.place).join(path);
-    let mut file = std::fs::File::create_new(whole).map_err(failed)?;
-    std::io::Write::write_all(&mut file, text.as_bytes()).map_err(failed)?;
+    let written = cx.files()?.write(path, &text, true);
+    written.map_err(|why| Stop::Failed(format!("{path}: {why}")))?;
     Ok(Said::text(format!(
         "Exported {} to {path}",
         count(text.lines().count(), "line")

@@ -44,7 +44,7 @@ pub(super) static COMMANDS: &[Command] = &[
         complete: Complete::Nothing,
         run: |cx, words| Box::pin(session::rename(cx, words)),
     },
-    Command::plain("fork", "Continue in a copy of this session; the original stays as it is",
+    Command::plain("fork", "Continue in a copy of this session; the original is unchanged",
         |cx, words| Box::pin(session::fork(cx, words))),
     Command {
         name: "export",

@@ -5,8 +5,8 @@ use rusqlite::{Connection, params};
 use windlass_core::clock::Timestamp;
 use windlass_core::id::SessionId;
 use windlass_core::log::{
-    AuditHash, AuditHead, AuditLog, AuditQuery, AuditRecord, AuditRow, Durability, LogError, Spent, SpentBy,
-    UserLedger, UserName,
+    AuditColumns, AuditHash, AuditHead, AuditLog, AuditQuery, AuditRecord, AuditRow, Durability, LogError,
+    Spent, SpentBy, UserLedger, UserName,
 };
 
 use super::failure::told;
@@ -103,7 +103,7 @@ fn rows(connection: &Connection, query: &AuditQuery) -> Result<Vec<AuditRow>, Lo
     };
     let mut select = connection
         .prepare_cached(&format!(
-            "SELECT number, previous, content, hash FROM audit WHERE number > ?1 AND (?2 IS NULL OR user_name = ?2) \
+            "SELECT number, previous, content, hash, time, user_name, session, action FROM audit WHERE number > ?1 AND (?2 IS NULL OR user_name = ?2) \
              AND (?3 IS NULL OR session = ?3) AND (?4 IS NULL OR action = ?4) AND (?5 IS NULL OR time >= ?5) \
              ORDER BY number {order} LIMIT ?6"
         ))
@@ -124,6 +124,12 @@ fn rows(connection: &Connection, query: &AuditQuery) -> Result<Vec<AuditRow>, Lo
                     previous: row.get(1)?,
                     content: row.get(2)?,
                     hash: row.get(3)?,
+                    selected_by: AuditColumns {
+                        time: row.get(4)?,
+                        user: row.get(5)?,
+                        session: row.get(6)?,
+                        action: row.get(7)?,
+                    },
                 })
             },
         )

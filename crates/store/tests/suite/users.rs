@@ -8,7 +8,7 @@ use windlass_core::log::{
 };
 use windlass_core::message::Role;
 use windlass_core::model::Usage;
-use windlass_users::{AuditFault, row_hash, verify};
+use windlass_users::{AuditFault, PRUNED, row_hash, verify};
 
 use super::bed::{Bed, append, said, the_end};
 
@@ -221,8 +221,16 @@ async fn the_audit_log_is_chained() {
     );
     assert!(bed.raw("DELETE FROM {audit} WHERE number = 3").is_err());
     assert_eq!(bed.store.prune_audit(Timestamp(250)).await.unwrap(), 2);
+    assert_eq!(verify(&*bed.store, None).await, Err(AuditFault::Unrecorded(2)));
+    let removal = vec![record(PRUNED, 600, "ann")];
+    bed.store.audit(removal, row_hash).await.unwrap();
     let pruned = verify(&*bed.store, Some((5, &whole.last.1))).await.unwrap();
-    assert_eq!((pruned.rows, pruned.pruned), (3, 2));
+    assert_eq!((pruned.rows, pruned.pruned), (4, 2));
+    let wrong = "0".repeat(64);
+    let other = Err(AuditFault::Other(2));
+    assert_eq!(verify(&*bed.store, Some((2, &wrong))).await, other);
+    let too_old = Err(AuditFault::TooOld(1, 2));
+    assert_eq!(verify(&*bed.store, Some((1, &wrong))).await, too_old);
     assert_eq!(bed.store.prune_audit(Timestamp(250)).await.unwrap(), 0);
 
     // Somebody with access to the database can remove the protection, and is found out.
@@ -233,14 +241,38 @@ async fn the_audit_log_is_chained() {
     bed.raw("UPDATE {audit} SET content = replace(content, 'eve', 'bob') WHERE number = 3")
         .unwrap();
     assert!(verify(&*bed.store, None).await.is_ok());
+    // The columns that rows are selected by say the same as the content.
+    for (column, wrong, right) in [
+        ("user_name", "'eve'", "'bob'"),
+        ("session", "NULL", "'s'"),
+        ("action", "'logout'", "'login'"),
+        ("time", "1", "300"),
+    ] {
+        let set = |value: &str| {
+            bed.raw(&format!(
+                "UPDATE {{audit}} SET {column} = {value} WHERE number = 3"
+            ))
+        };
+        set(wrong).unwrap();
+        let changed = Err(AuditFault::Changed(3));
+        assert_eq!(verify(&*bed.store, None).await, changed, "{column}");
+        set(right).unwrap();
+        assert!(verify(&*bed.store, None).await.is_ok(), "{column}");
+    }
     bed.raw("DELETE FROM {audit} WHERE number = 4").unwrap();
     assert_eq!(verify(&*bed.store, None).await, Err(AuditFault::Missing(4, 4)));
-    bed.raw("DELETE FROM {audit} WHERE number = 5").unwrap();
-    assert_eq!(verify(&*bed.store, None).await, Err(AuditFault::Missing(4, 5)));
+    bed.raw("DELETE FROM {audit} WHERE number > 4").unwrap();
+    assert_eq!(verify(&*bed.store, None).await, Err(AuditFault::Missing(4, 6)));
     // Even if the store is told that these rows never were.
     bed.raw("UPDATE {audit}_head SET number = 3, hash = (SELECT hash FROM {audit} WHERE number = 3)")
         .unwrap();
-    assert!(verify(&*bed.store, None).await.is_ok());
+    assert_eq!(verify(&*bed.store, None).await, Err(AuditFault::Unrecorded(2)));
     let noted = Some((5, whole.last.1.as_str()));
     assert_eq!(verify(&*bed.store, noted).await, Err(AuditFault::Missing(4, 5)));
+    // A log that is emptied as if all of it had been too old is not the one that was noted.
+    bed.raw("UPDATE {audit}_head SET number = 5, pruned = 5, hash = 'junk', pruned_hash = 'junk'")
+        .unwrap();
+    bed.raw("DELETE FROM {audit}").unwrap();
+    assert_eq!(verify(&*bed.store, noted).await, Err(AuditFault::Other(5)));
+    assert_eq!(verify(&*bed.store, None).await, Err(AuditFault::Unrecorded(5)));
 }

@@ -177,6 +177,9 @@ pub(super) static SECTION: Section = Section {
 /// SAFE-3: the paths that are denied by default.
 const DENIED: &[&str] = &[
     "/etc/shadow",
+    "/etc/shadow-",
+    "/etc/gshadow",
+    "/etc/gshadow-",
     "/etc/passwd",
     ".env*",
     // Keys.
