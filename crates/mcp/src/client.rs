@@ -30,6 +30,7 @@ use windlass_sandbox::process::{Duplex, Tree};
 use crate::config::{EraChoice, McpError, McpServerConfig, McpTransport, SamplingLimits, StdioServer};
 use crate::content;
 use crate::meter::Meter;
+use crate::repair::Readable;
 use crate::set::Environment;
 
 /// Lines of the log that are kept.
@@ -47,6 +48,8 @@ pub(crate) struct Hub {
     calls: Mutex<Vec<(u64, CallLink)>>,
     next: AtomicU64,
     log: Mutex<VecDeque<String>>,
+    /// Tools that were left out of the list that is being read, each with the reason.
+    left_out: Mutex<Vec<String>>,
     /// The turn that asked the model last, and the number of its requests.
     sampled: Mutex<(CallModel, usize)>,
     /// True once the server said that its lists changed.
@@ -70,6 +73,18 @@ impl Hub {
             log.pop_front();
         }
         log.push_back(content::line(text, LOG_LINE));
+    }
+
+    pub(crate) fn leave_out(&self, text: String) {
+        let mut left_out = lock(&self.left_out);
+        if left_out.len() < LOG_LINES {
+            left_out.push(text);
+        }
+    }
+
+    /// Takes the tools that were left out.
+    pub(crate) fn left_out(&self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.left_out))
     }
 
     pub(crate) fn log(&self) -> Vec<String> {
@@ -122,7 +137,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// Answers what a server asks.
 pub(crate) struct Handler {
     server: String,
-    hub: Arc<Hub>,
+    pub(crate) hub: Arc<Hub>,
     /// Address of the workspace, if the server may know it.
     root: Option<String>,
     /// Limits of its requests to the model, if it may send any.
@@ -386,7 +401,7 @@ async fn process(
         Arc::clone(hub),
     ));
     let guard = stop.drop_guard();
-    let reader = meter.limit(output);
+    let reader = Readable::new(meter.limit(output), Arc::clone(hub));
     match handler.serve_with_lifecycle((reader, input), mode).await {
         Ok(service) => Ok(Connection {
             service,

@@ -24,10 +24,11 @@ use rmcp::transport::streamable_http_client::{
 use sse_stream::{Error as SseError, Sse, SseStream};
 use tokio_util::sync::CancellationToken;
 
-use crate::client::{Connection, Failure, Handler, refused};
+use crate::client::{Connection, Failure, Handler, Hub, refused};
 use crate::config::{HttpEndpoint, McpError, McpServerConfig};
 use crate::content;
 use crate::meter::{Meter, TOO_MUCH};
+use crate::repair::readable;
 use crate::set::Environment;
 
 pub(crate) const JSON: &str = "application/json";
@@ -54,7 +55,8 @@ pub(crate) async fn open(
     around: &Environment,
     (handler, mode): (Handler, ClientLifecycleMode),
 ) -> Result<Connection, Failure> {
-    let (client, headers) = client(config, server).map_err(|why| Failure::Broken(McpError::Start(why)))?;
+    let (client, headers) =
+        client(config, server, &handler).map_err(|why| Failure::Broken(McpError::Start(why)))?;
     let meter = client.meter.clone();
     let transport = StreamableHttpClientTransportConfig::with_uri(server.url.clone()).custom_headers(headers);
     let served = match crate::oauth::manager(&around.tokens, &server.url).await {
@@ -80,7 +82,7 @@ pub(crate) async fn open_old(
     handler: Handler,
 ) -> Result<Connection, Failure> {
     let start = |why: String| Failure::Broken(McpError::Start(why));
-    let (client, headers) = client(config, server).map_err(start)?;
+    let (client, headers) = client(config, server, &handler).map_err(start)?;
     let stop = CancellationToken::new();
     let guard = stop.clone().drop_guard();
     let lines = crate::sse::lines(&client, server, headers, stop)
@@ -93,7 +95,11 @@ pub(crate) async fn open_old(
     Ok(Connection::remote(service, client.meter, guard))
 }
 
-fn client(config: &McpServerConfig, server: &HttpEndpoint) -> Result<(HttpClient, Headers), String> {
+fn client(
+    config: &McpServerConfig,
+    server: &HttpEndpoint,
+    handler: &Handler,
+) -> Result<(HttpClient, Headers), String> {
     let inner = reqwest::Client::builder()
         .connect_timeout(config.limits.startup)
         .redirect(Policy::custom(redirect))
@@ -102,6 +108,7 @@ fn client(config: &McpServerConfig, server: &HttpEndpoint) -> Result<(HttpClient
     let client = HttpClient {
         inner,
         meter: Meter::default(),
+        hub: Arc::clone(&handler.hub),
     };
     Ok((client, headers(server)?))
 }
@@ -182,6 +189,7 @@ pub(crate) fn wanted_login_of(server: &str, error: &(dyn Error + 'static)) -> Op
 pub(crate) struct HttpClient {
     pub(crate) inner: reqwest::Client,
     meter: Meter,
+    hub: Arc<Hub>,
 }
 
 impl StreamableHttpClient for HttpClient {
@@ -238,6 +246,7 @@ impl StreamableHttpClient for HttpClient {
                 false => Ok(StreamableHttpPostResponse::Accepted),
             };
         }
+        let body = readable(&body, &self.hub).unwrap_or(body);
         match serde_json::from_slice(&body) {
             Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, session)),
             Err(_) if !expects_answer => Ok(StreamableHttpPostResponse::Accepted),
@@ -306,7 +315,22 @@ impl HttpClient {
                 false => Err(io::Error::other(TOO_MUCH)),
             }
         });
-        SseStream::from_bytes_stream(bytes).boxed()
+        let hub = Arc::clone(&self.hub);
+        let corrected = move |event: Sse| {
+            let better = event
+                .data
+                .as_ref()
+                .and_then(|data| readable(data.as_bytes(), &hub));
+            match better.and_then(|data| String::from_utf8(data).ok()) {
+                Some(data) => Sse {
+                    data: Some(data),
+                    ..event
+                },
+                None => event,
+            }
+        };
+        let events = SseStream::from_bytes_stream(bytes);
+        events.map(move |event| event.map(&corrected)).boxed()
     }
 }
 

@@ -21,6 +21,7 @@ mod http;
 mod meter;
 mod naming;
 pub mod oauth;
+mod repair;
 mod sampling;
 mod schema;
 mod search;

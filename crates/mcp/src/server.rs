@@ -387,6 +387,7 @@ impl McpServer {
             }
         }
         let left_out = &mut lists.left_out;
+        left_out.extend(self.hub.left_out().into_iter().take(5));
         if tools.len() > MAX_ENTRIES {
             left_out.push(format!("only the first {MAX_ENTRIES} of its tools are used"));
             tools.truncate(MAX_ENTRIES);

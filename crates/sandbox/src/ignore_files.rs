@@ -15,7 +15,7 @@ pub fn can_read_ignore_files(folder: &Path) -> bool {
         Ok(about) => about.is_file() && about.len() <= LARGEST,
         Err(_) => true,
     };
-    NAMES.iter().all(|name| is_fine(&name))
+    NAMES.iter().all(is_fine)
 }
 
 /// Returns true if a walk may read the ignore files of this folder and of those above it.

@@ -169,8 +169,8 @@ fn items_of_a_provider_keep_their_form() {
     }
 }
 
-/// PROV-6, MSG-7: a field of another form than its wire says costs neither the text nor the call beside it, and the reply is
-/// not asked for again.
+/// PROV-6, MSG-7, OBS-2: a field of another form than its wire says costs neither the text nor the call beside it, and the reply
+/// is not asked for again. The session can be replayed.
 #[test]
 fn fields_in_odd_forms_do_not_cost_the_reply() {
     let item = |item: &str| {
@@ -210,6 +210,7 @@ fn fields_in_odd_forms_do_not_cost_the_reply() {
             item(r#"{"type":"message","role":"assistant","content":"said"}"#),
         ),
         (chat, sse, delta(&call("\"0\""), "tool_calls")),
+        (chat, sse, delta(&call("0").replace("c1", ""), "tool_calls")),
         (chat, sse, delta(&call("-1"), "tool_calls")),
         (
             chat,
@@ -237,6 +238,7 @@ fn fields_in_odd_forms_do_not_cost_the_reply() {
             );
         }
         run(&workspace, &["exec", "--continue", "again"]);
+        run(&workspace, &["replay", &latest(&workspace)]);
         run(&workspace, &["db", "check"]);
     }
 }
