@@ -19,12 +19,21 @@ pub enum ProblemKind {
     Denied,
     /// The provider failed, refused the key or could not be reached.
     Provider,
+    /// There is no key for the provider.
+    Auth,
     /// The session store cannot be used.
     Store,
     /// Interrupted by the user.
     Interrupted,
     /// The reader of the output is gone.
     BrokenPipe,
+}
+
+impl ProblemKind {
+    /// Returns true for an error of a provider, a missing key included.
+    pub fn is_of_provider(self) -> bool {
+        matches!(self, Self::Provider | Self::Auth)
+    }
 }
 
 /// An error for the user, with its class.

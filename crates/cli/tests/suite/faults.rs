@@ -1,5 +1,7 @@
 //! Failing providers: a clean answer or a clean error, never a panic, a hang or duplicate text.
 
+use std::io::{Read, Write};
+use std::net::TcpListener;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -225,6 +227,39 @@ fn a_broken_stream_starts_over() {
         let output = workspace.run(&["exec", "go"]).output();
         assert_eq!(output.assert_code(0).stdout, "fine\n", "{wire}");
     }
+}
+
+/// PROV-6, LOOP-17: a server that sends only keep-alives counts as silent after a while.
+#[test]
+fn keep_alives_are_not_a_reply() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            std::thread::spawn(move || {
+                let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
+                let _ = stream.read(&mut [0; 4096]);
+                let mut sent = stream.write_all(head.as_bytes());
+                while sent.is_ok() {
+                    std::thread::sleep(Duration::from_millis(20));
+                    sent = stream.write_all(b": waiting\n\n");
+                }
+            });
+        }
+    });
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, []);
+    let base = format!("providers.test.base_url=\"{address}\"");
+    let limits = [
+        "-c",
+        &base,
+        "-c",
+        "timeouts.stream_idle_secs=0.1",
+        "-c",
+        "retry.max_retries=0",
+    ];
+    let output = workspace.run(&["exec", "go"]).args(&limits).output();
+    assert_ne!(output.code, Some(0), "{output}");
+    output.assert_says("sent nothing but keep-alives for 1 s");
 }
 
 /// PROV-6, LOOP-15: a call in a broken stream does not run until it arrived completely, and then once.

@@ -22,6 +22,8 @@ use crate::wire::ReplyDecoder;
 
 /// Maximum time to wait for the end of a body after the reply is complete.
 const DRAIN: Duration = Duration::from_secs(5);
+/// Times the limit of silence that a server may send keep-alives only.
+const KEEP_ALIVES: u32 = 10;
 /// Header that is the same when a request is sent again.
 const IDEMPOTENCY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -41,6 +43,7 @@ pub(super) fn attempt(
         history,
     );
     let attempt = Attempt {
+        heard: shared.clock.elapsed(),
         shared,
         cancel,
         decoder,
@@ -63,6 +66,8 @@ struct Attempt {
     /// Records the response. Writes to the tape when the attempt ends or is dropped.
     taping: Option<RecordingStream>,
     phase: Phase,
+    /// Time of the last piece of the reply.
+    heard: Duration,
     /// Events the decoder has just produced.
     fresh: Vec<ProviderEvent>,
     /// Events waiting to be handed out.
@@ -136,7 +141,7 @@ impl Attempt {
                             taping.take(&chunk);
                         }
                         if !self.decoder.push(&chunk, &mut self.fresh)? {
-                            return Ok(None);
+                            return self.keeps_alive().map(|()| None);
                         }
                         let completion = self.decoder.finish(&mut self.fresh);
                         if let Phase::Read(response) = std::mem::replace(&mut self.phase, Phase::Done) {
@@ -149,6 +154,25 @@ impl Attempt {
                     Err(error) => self.decoder.finish(&mut self.fresh).map(Some).map_err(|_| error),
                 }
             }
+        }
+    }
+
+    /// Checks that data brought a part of the reply lately. Some servers send comments while a request waits for its turn.
+    fn keeps_alive(&mut self) -> Result<(), ProviderError> {
+        let now = self.shared.clock.elapsed();
+        let limit = self.shared.limits.stream_idle.saturating_mul(KEEP_ALIVES);
+        if !self.fresh.is_empty() {
+            self.heard = now;
+        }
+        match now.saturating_sub(self.heard) > limit {
+            true => Err(ProviderError::new(
+                ProviderErrorKind::Network,
+                format!(
+                    "the provider sent nothing but keep-alives for {} s",
+                    limit.as_secs_f64()
+                ),
+            )),
+            false => Ok(()),
         }
     }
 

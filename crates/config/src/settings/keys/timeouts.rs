@@ -30,7 +30,8 @@ pub(super) static SECTION: Section = Section {
                 set: |s, _, v| s.timeouts.stream_idle = v,
             },
             help: "Maximum time without data while a reply is streaming.",
-            effect: "After that, the connection counts as dropped and the request is retried.",
+            effect: "After that, the connection counts as dropped and the request is retried. Data that is no part of the reply, \
+                     such as keep-alives, extends this to ten times as long.",
             example: "300",
             project_ok: false,
         },
