@@ -65,9 +65,19 @@ pub struct Grant {
     #[serde(default, skip_serializing_if = "Escalation::is_none")]
     reach: Escalation,
     parts: BTreeSet<String>,
+    /// The whole call, if one of its parts changes what the others do. Only the same call is then covered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    whole: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     rules: Vec<Rule>,
 }
+
+/// Commands of a shell that change what the commands after them do.
+const STATEFUL: &[&str] = &[
+    ".", "alias", "builtin", "cd", "command", "declare", "enable", "eval", "exec", "export", "hash", "local",
+    "popd", "pushd", "readonly", "set", "shopt", "source", "trap", "typeset", "ulimit", "umask", "unalias",
+    "unset",
+];
 
 impl Grant {
     /// Creates a grant for the shown proposal.
@@ -79,6 +89,7 @@ impl Grant {
             category: proposal.category,
             reach: proposal.escalation,
             parts: parts(proposal).into_iter().map(|(_, part)| part).collect(),
+            whole: changes_others(proposal).then(|| whole(proposal)),
             rules: Vec::new(),
         }
     }
@@ -118,7 +129,13 @@ impl Grant {
 
     fn covers(&self, subject: Option<&Subject>, part: &str) -> bool {
         let fits = |subject: &Subject| self.rules.iter().any(|rule| rule.fits(subject));
-        self.parts.contains(part) || subject.is_some_and(fits)
+        self.is_of_single_parts() && self.parts.contains(part) || subject.is_some_and(fits)
+    }
+
+    /// Returns true if each part means the same without the others.
+    fn is_of_single_parts(&self) -> bool {
+        let mut commands = self.parts.iter().filter_map(|part| part.strip_prefix(COMMAND));
+        self.whole.is_none() && !commands.any(is_stateful)
     }
 
     fn is_about(&self, proposal: &Proposal) -> bool {
@@ -130,13 +147,39 @@ impl Grant {
     }
 }
 
+/// Start of a part that is a command.
+const COMMAND: &str = "command ";
+
+/// Returns true if one of the commands of a call changes the folder or the environment of the others.
+fn changes_others(proposal: &Proposal) -> bool {
+    let is_stateful = |subject: &Subject| matches!(subject, Subject::Command(text) if is_stateful(text));
+    proposal.parts().any(is_stateful)
+}
+
+/// Returns the command line of a call, or all of its arguments.
+fn whole(proposal: &Proposal) -> String {
+    let line = proposal.arguments.get("command").and_then(|line| line.as_str());
+    line.map_or_else(|| proposal.arguments.to_string(), str::to_owned)
+}
+
+fn is_stateful(command: &str) -> bool {
+    let first = command.split_whitespace().next().unwrap_or_default();
+    STATEFUL.contains(&first) || first.contains('=')
+}
+
 /// Returns true if the grants together cover every part of a proposal. A listed command is never covered.
 pub fn granted<'a>(grants: impl Iterator<Item = &'a Grant> + Clone, proposal: &Proposal) -> bool {
     if proposal.blocked.is_some() {
         return false;
     }
     let about = grants.filter(|grant| grant.is_about(proposal));
-    parts(proposal)
+    let parts = parts(proposal);
+    if changes_others(proposal) {
+        let whole = Some(whole(proposal));
+        let has_all = |grant: &Grant| parts.iter().all(|(_, part)| grant.parts.contains(part));
+        return about.clone().any(|grant| grant.whole == whole && has_all(grant));
+    }
+    parts
         .iter()
         .all(|(subject, part)| about.clone().any(|grant| grant.covers(*subject, part)))
 }
@@ -145,7 +188,7 @@ pub fn granted<'a>(grants: impl Iterator<Item = &'a Grant> + Clone, proposal: &P
 /// subject of the call, where it is one.
 fn parts(proposal: &Proposal) -> Vec<(Option<&Subject>, String)> {
     let named = |subject: &Subject| match subject {
-        Subject::Command(text) | Subject::Spelling(text) => format!("command {text}"),
+        Subject::Command(text) | Subject::Spelling(text) => format!("{COMMAND}{text}"),
         Subject::Path(text) => format!("path {text}"),
         Subject::Host(text) | Subject::Reached(text) => format!("host {text}"),
     };

@@ -63,6 +63,38 @@ fn a_grant_binds_to_what_was_shown() {
     );
 }
 
+/// SAFE-6: a command line that changes its folder or its environment is covered as a whole only: a part of it means something
+/// else elsewhere, and so does the line with another sign between its parts.
+#[test]
+fn a_grant_keeps_the_folder() {
+    for first in [
+        "cd build",
+        "pushd build",
+        "export GIT_DIR=x",
+        "GIT_DIR=x",
+        "source env.sh",
+    ] {
+        let line = proposal(&[first, "git clean -fdx"]);
+        let grants = [Grant::of(&line), Grant::of(&proposal(&["git status"]))];
+        let covered = |proposal: &Proposal| granted(grants.iter(), proposal);
+        assert!(covered(&line), "{first}");
+        assert!(!covered(&proposal(&["git clean -fdx"])), "{first}");
+        assert!(!covered(&proposal(&[first, "git status"])), "{first}");
+        let other = Proposal {
+            arguments: json!({ "command": format!("{first}; git clean -fdx") }),
+            ..line.clone()
+        };
+        assert!(!covered(&other), "{first}");
+    }
+    let root = [Grant::of(&proposal(&["git clean -fdx"]))];
+    assert!(!granted(root.iter(), &proposal(&["cd /", "git clean -fdx"])));
+    // As grants were stored before.
+    let mut old = serde_json::to_value(Grant::of(&proposal(&["cd build", "make"]))).unwrap();
+    old.as_object_mut().unwrap().remove("whole");
+    let old = [serde_json::from_value::<Grant>(old).unwrap()];
+    assert!(!granted(old.iter(), &proposal(&["make"])));
+}
+
 /// SAFE-6: a grant covers only the access that was shown with it, for every command of a line. Grants stored
 /// before access was part of them cover none.
 #[test]
