@@ -84,8 +84,7 @@ const NAMES: &[(&str, &str)] = &[
     (".octaverc", "Octave"),
     (".husky", "git"),
     (".pre-commit-config.yaml", "git"),
-    ("lefthook.yml", "git"),
-    (".lefthook.yml", "git"),
+    ("hgrc", "Mercurial"),
     (".overcommit.yml", "git"),
 ];
 
@@ -416,11 +415,27 @@ fn by_name(path: &Path) -> Option<(String, &'static str)> {
         shown.push(part);
         let Component::Normal(name) = part else { continue };
         let found = NAMES.iter().find(|(protected, _)| same_name(name, protected));
-        if let Some((_, program)) = found {
+        let program = found.map(|(_, program)| *program).or_else(|| by_pattern(&shown));
+        if let Some(program) = program {
             return Some((shown.display().to_string(), program));
         }
     }
     None
+}
+
+/// Finds settings whose names have variants: `lefthook-local.yml`, `mise.production.toml`, `.config/mise/config.toml`.
+fn by_pattern(path: &Path) -> Option<&'static str> {
+    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+    let stem = name.strip_prefix('.').unwrap_or(&name);
+    let ends = |ends: &[&str]| ends.iter().any(|end| stem.ends_with(end));
+    let is_in = |folder: &str| path.parent().is_some_and(|parent| parent.ends_with(folder));
+    if (stem.starts_with("lefthook.") || stem.starts_with("lefthook-local."))
+        && ends(&[".yml", ".yaml", ".toml", ".json", ".jsonc"])
+    {
+        return Some("git");
+    }
+    let is_mise = stem.starts_with("mise.") && stem.ends_with(".toml") || stem == "mise" && is_in(".config");
+    is_mise.then_some("mise")
 }
 
 /// Returns true for the settings and hooks of a repository without files, or of one whose folder is elsewhere.

@@ -36,6 +36,11 @@ fn names_are_protected_everywhere() {
         ("web/.claude/settings.json", "web/.claude"),
         (".mcp.json", ".mcp.json"),
         (".envrc", ".envrc"),
+        ("lefthook.yml", "lefthook.yml"),
+        ("web/.lefthook-local.yaml", "web/.lefthook-local.yaml"),
+        ("mise.production.toml", "mise.production.toml"),
+        (".config/mise/config.toml", ".config/mise"),
+        (".hg/hgrc", ".hg/hgrc"),
     ] {
         let reason = paths.reason(&root.join(name)).unwrap_or_default();
         assert!(
@@ -51,6 +56,8 @@ fn names_are_protected_everywhere() {
         "vscode",
         ".env.example",
         "src/hooks/x",
+        "lefthooks.md",
+        "src/mise/a.toml",
     ] {
         assert_eq!(paths.reason(&root.join(name)), None, "{name}");
     }
