@@ -353,8 +353,8 @@ const HANDLERS = {
   moved(it, event) {
     const after = Math.floor(event.after_ms / 1000);
     const text = !event.from || event.from === event.to
-      ? `The turn goes on on server ${event.to}, after an interruption of ${after} s.`
-      : `The turn goes on on server ${event.to}: server ${event.from} stopped ${after} s before.`;
+      ? `The turn continues on server ${event.to} after an interruption of ${after} s.`
+      : `The turn continues on server ${event.to}; server ${event.from} stopped ${after} s ago.`;
     // The reply starts over, and no call or question of the lost server is open any more.
     for (const kind of ['text', 'thinking']) { it.drop(it.live[kind]); it.live[kind] = null; }
     it.closeCalls();

@@ -98,7 +98,7 @@ async function runCommand(line) {
   if (follow?.type === 'submit') send({ text: textOf(follow.data), parts: follow.data, onBusy: 'queue' });
   else if (follow?.type === 'session') go(link(follow.data.id));
   else if (follow?.type === 'edit') composer.put(follow.data);
-  else if (follow?.type === 'leave') it.note({}, 'quiet', 'Close this tab whenever you like; the session goes on.');
+  else if (follow?.type === 'leave') it.note({}, 'quiet', 'Close this tab whenever you like; the session continues.');
   announce(result.text ? clean(result.text).slice(0, 200) : 'Done');
   await refreshFacts(it);
   draw();

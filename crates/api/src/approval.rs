@@ -326,7 +326,7 @@ impl Approval {
             (Some(letter), None) => self.letter(letter),
             _ if line.eq_ignore_ascii_case("no") => Pressed::Answered(Answer::No),
             _ if is_a_yes(line) => {
-                self.hint = Some("A word approves nothing. Type the letter y for yes.".to_owned());
+                self.hint = Some("Words do not approve. Type the letter y for yes.".to_owned());
                 Pressed::Taken
             }
             _ => Pressed::Answered(Answer::NoBecause(line.to_owned())),
@@ -412,7 +412,7 @@ impl Approval {
             .map(|choice| choice.letter().to_string())
             .collect();
         self.hint = Some(format!(
-            "That is no answer: press {}, or choose with the arrows and enter.",
+            "Not a valid answer: press {}, or choose with the arrows and enter.",
             letters.join(", ")
         ));
         Pressed::Taken

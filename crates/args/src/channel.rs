@@ -32,7 +32,7 @@ pub struct WebhookOptions {
     #[arg(long, value_name = "URL")]
     pub to: String,
     /// Person who may answer permission requests and use commands, as the bridge names the sender; may be repeated
-    /// [default: channel.approvers in the settings, or whoever sent the message that is being answered]
+    /// [default: channel.approvers in the settings, or the sender of the message]
     #[arg(long, value_name = "SENDER")]
     pub approver: Vec<String>,
     /// Folder that new sessions work in [default: the current one]

@@ -157,10 +157,10 @@ pub struct CronLimitOptions {
     #[arg(long, value_name = "N")]
     pub max_iterations: Option<u32>,
     /// Maximum cost of a run in US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = crate::dollars)]
     pub max_cost: Option<f64>,
     /// Maximum cost of all runs of a day in US dollars
-    #[arg(long, value_name = "USD")]
+    #[arg(long, value_name = "USD", value_parser = crate::dollars)]
     pub max_cost_per_day: Option<f64>,
     /// Maximum time of a run, such as 30m [default: 1h]
     #[arg(long, value_name = "TIME")]

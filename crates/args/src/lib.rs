@@ -434,7 +434,7 @@ pub struct ExecOptions {
     pub max_iterations: Option<u32>,
 
     /// Spending limit in US dollars
-    #[arg(long, value_name = "USD", allow_negative_numbers = true)]
+    #[arg(long, value_name = "USD", allow_negative_numbers = true, value_parser = dollars)]
     pub max_cost: Option<f64>,
 
     #[command(flatten)]
@@ -453,6 +453,12 @@ pub struct ExecOptions {
     /// Write every model request and reply to numbered files in this folder, without keys
     #[arg(long, value_name = "FOLDER")]
     pub debug_dump: Option<PathBuf>,
+}
+
+/// Reads an amount of money.
+fn dollars(text: &str) -> Result<f64, String> {
+    let amount = text.trim().trim_start_matches('$').parse();
+    amount.map_err(|_| "expected an amount in US dollars, as in 0.50".to_owned())
 }
 
 /// The permission mode of a run.

@@ -35,7 +35,7 @@ pub enum MemoryCommand {
     },
     /// List notes, lessons and preferences of this folder and your own, newest first
     List {
-        /// Everything that is kept, also what was said in sessions
+        /// All memories, including conversations of sessions
         #[arg(long)]
         all: bool,
         /// Maximum number
@@ -96,7 +96,7 @@ pub enum MemoryCommand {
         #[arg(long)]
         user: bool,
     },
-    /// Remove memories and every copy of their text, also from the record of sessions
+    /// Remove memories and every copy of their text, including in the record of sessions
     Forget {
         /// Their numbers
         #[arg(required_unless_present = "all")]

@@ -21,7 +21,7 @@ The link works once, for ten minutes. Every request needs the cookie it gives, o
 under another name or from pages of other sites are refused. Outside a network you trust, use HTTPS
 (--tls-cert and --tls-key), put a proxy with TLS before the server (--https), or use an SSH tunnel.
 
-Sessions go on when a browser leaves, and when the server is restarted. Ctrl+C stops the server once
+Sessions continue when a browser leaves, and when the server is restarted. Ctrl+C stops the server once
 running turns have ended; a second Ctrl+C stops it at once.";
 
 /// Text at the end of `windlass token --help`.

@@ -66,7 +66,7 @@ pub struct RebuiltFolder {
 pub enum RebuildError {
     /// The store has no description of the folder.
     #[error(
-        "the store has nothing of its folder: no call of this session has changed a file there since the store is shared"
+        "its folder is not in the store: no call has changed a file since the session is in a shared store"
     )]
     Missing,
     /// There is something at the place of the folder.

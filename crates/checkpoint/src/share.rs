@@ -289,7 +289,7 @@ impl Files {
             return Ok(None);
         }
         if !state.is_current || freshness == Freshness::Now {
-            // Calls that name their files go on meanwhile. What they record is newer than what is found here.
+            // Calls that name their files continue meanwhile. What they record is newer than what is found here.
             state.recorded.clear();
             let turn = state.turn;
             drop(state);

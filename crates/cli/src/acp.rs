@@ -9,8 +9,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use windlass_acp::{Host, NotAdmitted};
 use windlass_api::SessionId;
+use windlass_config::Problem;
 use windlass_config::environment::{self, Given};
-use windlass_config::{Problem, ProblemKind};
 use windlass_core::clock::SystemClock;
 use windlass_core::log::{LogError, Store};
 use windlass_host::account::Account;
@@ -129,9 +129,7 @@ pub(crate) fn admit(given: &Given, place: &Path) -> Result<PathBuf, NotAdmitted>
     let settings = environment::settings(given, &real).map_err(refuse)?;
     wide_folder::check(&settings, &real, false).map_err(refuse)?;
     match choose(&settings, &environment::var) {
-        Err(problem) if problem.kind == ProblemKind::Provider => {
-            Err(NotAdmitted::NoModel(NO_MODEL.to_owned()))
-        }
+        Err(problem) if problem.kind.is_of_provider() => Err(NotAdmitted::NoModel(NO_MODEL.to_owned())),
         // Any other problem is reported by the turn, and commands can fix it.
         _ => Ok(real),
     }
@@ -168,7 +166,7 @@ impl Host for EditorHost {
         let settings = environment::settings(&self.given, &cwd).map_err(|problem| problem.message)?;
         match choose(&settings, &environment::var) {
             Ok(_) => Ok(()),
-            Err(problem) if problem.kind == ProblemKind::Provider => Err(NO_MODEL.to_owned()),
+            Err(problem) if problem.kind.is_of_provider() => Err(NO_MODEL.to_owned()),
             Err(problem) => Err(problem.message),
         }
     }

@@ -83,7 +83,6 @@ pub(crate) async fn to_own_server(
 
 /// Runs `windlass attach`.
 pub(crate) async fn attach(options: &AttachOptions) -> Result<Exit, Problem> {
-    repl::check_input()?;
     let is_plain = options.plain || environment::var("TERM").is_some_and(|term| term == "dumb");
     let detected = Style::detect(false, &environment::var);
     let style = Style {
@@ -97,20 +96,20 @@ pub(crate) async fn attach(options: &AttachOptions) -> Result<Exit, Problem> {
         None => (options.url.as_str(), None),
     };
     let is_own = is_own_server(&keeper, url).await?;
+    let token = environment::var("WINDLASS_TOKEN");
+    if !is_own && link.is_none() && token.is_none() {
+        return Err(no_credential(url));
+    }
+    repl::check_input()?;
     let mut pass = None;
-    let login = match (link, environment::var("WINDLASS_TOKEN")) {
+    let login = match (link, token) {
         (Some(secret), _) => Login::Link(secret),
         (None, Some(token)) => Login::Token(token),
-        (None, None) if is_own => {
+        (None, None) => {
             let created = Pass::create(&keeper).await?;
             let secret = created.secret.clone();
             pass = Some(created);
             Login::Token(secret)
-        }
-        (None, None) => {
-            return Err(Problem::usage(format!(
-                "{url} needs a credential: give a login link (`windlass token link` there), or a token in WINDLASS_TOKEN"
-            )));
         }
     };
     let front = Front {
@@ -125,6 +124,13 @@ pub(crate) async fn attach(options: &AttachOptions) -> Result<Exit, Problem> {
         pass.revoke().await;
     }
     ran
+}
+
+fn no_credential(url: &str) -> Problem {
+    Problem::usage(format!(
+        "no server of your own runs at {url}: start one with `windlass serve`. Any other server needs a credential: give a \
+         login link (`windlass token link` there), or a token in WINDLASS_TOKEN"
+    ))
 }
 
 /// Returns true if a running server of this user has this address.

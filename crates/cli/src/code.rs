@@ -111,7 +111,7 @@ fn search(options: &CodeSearchOptions) -> Result<Exit, Problem> {
             .collect();
         say!("{}", json!(files));
     } else if best.is_empty() {
-        tell!("no file fits");
+        tell!("no matching files");
     } else {
         say!("{}", plain(&shown_text(&best)));
     }

@@ -8,7 +8,7 @@ use windlass_core::text::count;
 use windlass_store::maintenance::{Health, backup, check, vacuum};
 
 use crate::exit::Exit;
-use crate::session_choice::{chosen_store, database, problem};
+use crate::session_choice::{chosen_store, database, foreign_problem, problem};
 use crate::terminal::{plain, say, tell};
 use windlass_args::DbCommand;
 use windlass_config::{Problem, ProblemKind};
@@ -64,12 +64,12 @@ fn of_server(url: &str, command: &DbCommand) -> Result<Exit, Problem> {
 
 /// DIST-8: copies all sessions.
 async fn copy_sessions(from: &str, to: &str) -> Result<Exit, Problem> {
-    let shown = |url: &str| windlass_store::shown(url).map_err(problem);
+    let shown = |url: &str| windlass_store::shown(url).map_err(foreign_problem);
     let (source, target) = (shown(from)?, shown(to)?);
     if source == target {
         return Err(Problem::usage(format!("both stores are {source}")));
     }
-    let is_file = !windlass_store::is_shared(from).map_err(problem)?;
+    let is_file = !windlass_store::is_shared(from).map_err(foreign_problem)?;
     if is_file && !Path::new(&source).exists() {
         return Err(Problem::usage(format!("there is no database {source}")));
     }
@@ -156,7 +156,7 @@ pub(crate) fn advice(path: &Path, error: &LogError) -> Option<String> {
              sessions are probably still readable: use `windlass sessions export SESSION`, or `sqlite3 {shown} .recover` \
              into a new file. You can also restore a copy made with `windlass db backup`."
         ),
-        LogError::Foreign(_) => format!(
+        LogError::Foreign(_) if path.is_file() => format!(
             "Nothing was changed. Use the Windlass version that wrote {shown}, or move the file away: the next session \
              creates a new one."
         ),

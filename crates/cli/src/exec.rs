@@ -98,6 +98,12 @@ async fn prepare(words: &[String], options: &ExecOptions) -> Result<Exit, Proble
     let ModelRuntime { models, watch } = runtime;
     // Piped input is data, so only a prompt on the command line can be a slash command.
     let is_command = request.is_some() || (!reads_lines && command_line(&words.join(" ")).is_some());
+    if is_command && request.is_none() {
+        command::check(&prompt)?;
+    }
+    if let Some(file) = &options.output.output_last_message {
+        check_writable(file)?;
+    }
     // A command may need no model; if it does, it connects later.
     if !is_command || request.is_some() {
         connect(&models, style).await?;
@@ -118,6 +124,18 @@ async fn prepare(words: &[String], options: &ExecOptions) -> Result<Exit, Proble
         extras,
     };
     Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
+}
+
+/// Refuses a file that the answer could not be written to: a turn costs money.
+fn check_writable(file: &Path) -> Result<(), Problem> {
+    // Opening a pipe would wait for its reader.
+    if std::fs::metadata(file).is_ok_and(|data| !data.is_file() && !data.is_dir()) {
+        return Ok(());
+    }
+    let opened = std::fs::File::options().append(true).create(true).open(file);
+    opened
+        .map(drop)
+        .map_err(|error| Problem::usage(format!("--output-last-message {}: {error}", file.display())))
 }
 
 /// Reads the images that go with the prompt.

@@ -81,7 +81,7 @@ impl From<ProblemKind> for Exit {
             ProblemKind::Config => Self::Config,
             ProblemKind::Busy => Self::Busy,
             ProblemKind::Denied => Self::Denied,
-            ProblemKind::Provider => Self::Provider,
+            ProblemKind::Provider | ProblemKind::Auth => Self::Provider,
             ProblemKind::Store => Self::Store,
             ProblemKind::Interrupted => Self::Interrupted,
             ProblemKind::BrokenPipe => Self::BrokenPipe,

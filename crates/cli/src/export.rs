@@ -12,7 +12,7 @@ use crate::engine::working_directory;
 use crate::exit::Exit;
 use crate::observe::{export_config, mask};
 use crate::session_choice::{find, problem, store};
-use crate::terminal::tell;
+use crate::terminal::{Stdout, tell};
 use windlass_args::{ExportCommand, ExportOtelOptions, OtelFormat};
 
 /// Runs `windlass export`.
@@ -47,7 +47,7 @@ async fn otel(options: &ExportOtelOptions) -> Result<Exit, Problem> {
     };
     let body = encoding.traces(&config.resource, &spans);
     let Some(path) = &options.out else {
-        let mut out = std::io::stdout().lock();
+        let mut out = Stdout;
         return Ok(match out.write_all(&body).and_then(|()| out.flush()) {
             Ok(()) => Exit::Ok,
             Err(_) => Exit::BrokenPipe,

@@ -57,16 +57,26 @@ fn check(words: &[String]) -> Result<(), Problem> {
     let names: Vec<&str> = cli.get_subcommands().map(clap::Command::get_name).collect();
     if names.contains(&first.as_str()) {
         return Err(Problem::usage(format!(
-            "options come after the command: write `windlass {first} …`; as a prompt, write it in quotes with more words"
+            "options come after the command: `windlass {first} …`. To send it as a prompt: `windlass -p \"{first} …\"`"
         )));
     }
-    let is_word = words.len() == 1 && !first.contains(char::is_whitespace);
+    let is_alone = words.len() == 1;
+    let is_near = |name: &&&str| match is_alone {
+        true => strsim::damerau_levenshtein(name, first) <= 1 + name.len() / 7,
+        // A sentence may start with a short word, such as `can` or `do`.
+        false => name.len() > 3 && strsim::damerau_levenshtein(name, first) <= 1,
+    };
     let near = names
         .iter()
-        .find(|name| is_word && strsim::damerau_levenshtein(name, first) <= 1 + name.len() / 7);
+        .find(is_near)
+        .filter(|_| !first.contains(char::is_whitespace));
+    let prompt = match is_alone {
+        true => first.clone(),
+        false => format!("\"{first} …\""),
+    };
     match near {
         Some(name) => Err(Problem::usage(format!(
-            "there is no command `{first}`; did you mean `{name}`? To send it as a prompt: `windlass -p {first}`"
+            "there is no command `{first}`; did you mean `{name}`? To send it as a prompt: `windlass -p {prompt}`"
         ))),
         None => Ok(()),
     }

@@ -100,7 +100,7 @@ async fn test(options: &HookTest) -> Result<Exit, Problem> {
         say!("{}", plain(&line(run)));
     }
     if runs.runs().chain(runs.skipped()).next().is_none() {
-        say!("no hook is for {}", occasion.name());
+        say!("no hooks for {}", occasion.name());
     }
     outcome(&combined);
     Ok(match combined.choice {

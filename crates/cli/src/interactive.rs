@@ -19,10 +19,10 @@ use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
 use crate::terminal::tell_last;
 use crate::{asking, attach, terminal_ui, trust, wide_folder};
 use windlass_args::{ExecOptions, FrontOptions, OutputFormat};
+use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
-use windlass_config::{Problem, ProblemKind};
 use windlass_host::connect::{SIM, choose};
 use windlass_host::model_preference::ModelPreference;
 
@@ -287,7 +287,7 @@ impl Ready {
             match lines.models.connect().await {
                 Ok(line) => line.take_notices(),
                 // Turns report the problem again, and commands can fix it.
-                Err(problem) if problem.kind == ProblemKind::Provider => vec![problem.message],
+                Err(problem) if problem.kind.is_of_provider() => vec![problem.message],
                 Err(problem) => return Err(problem),
             }
         };
@@ -318,6 +318,5 @@ async fn models(
 /// Returns true if no model is configured and none can be found.
 fn has_no_key(settings: &Settings) -> bool {
     let is_silent = settings.provider.is_none() && settings.model.is_none();
-    is_silent
-        && choose(settings, &environment::var).is_err_and(|problem| problem.kind == ProblemKind::Provider)
+    is_silent && choose(settings, &environment::var).is_err_and(|problem| problem.kind.is_of_provider())
 }

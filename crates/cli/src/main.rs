@@ -91,19 +91,35 @@ fn main() -> ExitCode {
     // A thread that waits for standard input must not keep the program from ending.
     runtime.shutdown_background();
     windlass_sandbox::release_placeholders();
+    match terminal::Stdout::error().filter(|_| is_fine(&result)) {
+        Some(error) => fail(&Problem::new(
+            ProblemKind::Failed,
+            format!("standard output: {error}"),
+        )),
+        None => result.map_or_else(|problem| fail(&problem), |exit| ExitCode::from(exit as u8)),
+    }
+}
+
+/// Returns true if nothing failed, except perhaps the output.
+fn is_fine(result: &Result<Exit, Problem>) -> bool {
     match result {
-        Ok(exit) => ExitCode::from(exit as u8),
-        Err(problem) => fail(&problem),
+        Ok(exit) => matches!(exit, Exit::Ok | Exit::BrokenPipe),
+        Err(problem) => problem.kind == ProblemKind::BrokenPipe,
     }
 }
 
 /// Reports wrong arguments, which an error repeats, without anything that affects a terminal.
 fn wrong_arguments(error: &clap::Error) -> ! {
     let text = error.to_string();
-    if terminal::plain(&text) == text {
-        error.exit();
+    if terminal::plain(&text) != text {
+        tell!("{}", terminal::plain(&text).trim_end());
+    } else if let Err(full) = error.print()
+        && full.kind() != std::io::ErrorKind::BrokenPipe
+        && !error.use_stderr()
+    {
+        tell!("error: standard output: {full}");
+        std::process::exit(Exit::Failed as i32);
     }
-    tell!("{}", terminal::plain(&text).trim_end());
     std::process::exit(error.exit_code())
 }
 
@@ -263,7 +279,7 @@ fn manual(name: Option<&str>) -> Result<Exit, Problem> {
 
 /// Prints a text. A reader that is gone is no error worth reporting.
 pub(crate) fn print_text(text: &str) -> Result<Exit, Problem> {
-    let mut out = std::io::stdout().lock();
+    let mut out = terminal::Stdout;
     let end = if text.ends_with('\n') { "" } else { "\n" };
     match write!(out, "{text}{end}").and_then(|()| out.flush()) {
         Ok(()) => Ok(Exit::Ok),

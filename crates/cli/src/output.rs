@@ -20,6 +20,9 @@ use crate::terminal::{plain, tell};
 use windlass_args::OutputFormat;
 use windlass_config::{Problem, ProblemKind};
 
+/// Next step without a key, for scripts; the message has all of them.
+const NO_KEY_HINT: &str = "set the variable of the provider's key, or store one with `windlass connect`; `windlass doctor` lists the variables";
+
 /// Prints the events of a run.
 pub(crate) trait Printer: Send {
     /// Handles one event. An error means that the reader of the output is gone.
@@ -70,10 +73,12 @@ impl RunResult {
             ProblemKind::Busy => "busy",
             ProblemKind::Denied => "permission_denied",
             ProblemKind::Provider => "provider",
+            ProblemKind::Auth => "auth",
             ProblemKind::Store => "store",
             ProblemKind::Interrupted | ProblemKind::BrokenPipe => "canceled",
         };
-        let outcome = Outcome::failed(problem.kind.into(), kind, problem.message.clone(), None);
+        let hint = (problem.kind == ProblemKind::Auth).then(|| NO_KEY_HINT.to_owned());
+        let outcome = Outcome::failed(problem.kind.into(), kind, problem.message.clone(), hint);
         Self {
             session: String::new(),
             exit: outcome.exit,

@@ -97,7 +97,7 @@ fn test_file(file: &Path, env: &CallEnv) -> Result<(), Problem> {
                 "{place}: {error}; each line is a call, as in {{\"tool\": \"bash\", \"arguments\": {{\"command\": \"ls\"}}}}"
             ))
         })?;
-        say!("{}", plain(&env.judge(&call).to_string()));
+        say!("{}", plain(&env.judge(&call, false).to_string()));
     }
     Ok(())
 }
@@ -119,7 +119,8 @@ impl CallEnv {
         })
     }
 
-    fn judge(&self, call: &Recorded) -> Judged {
+    /// Judges a call; `attended` says if a person can be asked.
+    fn judge(&self, call: &Recorded, attended: bool) -> Judged {
         let judged = |verdict: Verdict, about: String| Judged {
             verdict,
             about: format!("{}{about}", call.tool),
@@ -132,7 +133,11 @@ impl CallEnv {
             Err(error) => return judged(Verdict::Invalid, format!("  {error}")),
         };
         let proposal = prepared.proposal(&CallId::from(""), &call.tool, &self.cwd);
-        let (verdict, why) = match self.policy.decide(&proposal) {
+        let policy = Policy {
+            attended,
+            ..self.policy.clone()
+        };
+        let (verdict, why) = match policy.decide(&proposal) {
             Decision::Allow => (Verdict::Allow, String::new()),
             Decision::Ask => (Verdict::Ask, String::new()),
             Decision::Deny(denial) => (

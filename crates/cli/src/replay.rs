@@ -18,6 +18,7 @@ use windlass_tools::{BackgroundJobs, TodoList};
 
 use crate::exit::Exit;
 use crate::session_choice;
+use crate::terminal::Stdout;
 use crate::{editor, engine, exec};
 use windlass_args::{ExecOptions, ReplaySessionOptions, SessionOptions, SettingsOptions};
 use windlass_config::environment;
@@ -137,7 +138,7 @@ impl ReplayProviders for RecordedProviders<'_> {
 }
 
 fn tell(turns: &[TurnAgain], reel: &ReplayRecording) -> std::io::Result<Exit> {
-    let mut out = std::io::stdout().lock();
+    let mut out = Stdout;
     let mut exit = Exit::Ok;
     for (number, turn) in turns.iter().enumerate() {
         let verdict = match &turn.verdict {
@@ -208,7 +209,7 @@ async fn fork(
     let id = copy(store, info, after, settings).await?;
     match text {
         None => {
-            let mut out = std::io::stdout().lock();
+            let mut out = Stdout;
             let told = writeln!(
                 out,
                 "{id}\nA new session that starts at request {}. Resume with:\n  windlass exec --resume {id} \"…\"",

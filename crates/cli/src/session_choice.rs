@@ -139,7 +139,7 @@ pub(crate) fn choose_store(cli: &Cli) -> Result<(), Problem> {
     };
     if let Some(url) = url {
         // Checked now, so that a mistake is reported before anything else happens.
-        windlass_store::shown(&url).map_err(problem)?;
+        windlass_store::shown(&url).map_err(foreign_problem)?;
         let _ = CHOSEN.set(url);
     }
     Ok(())
@@ -403,6 +403,20 @@ pub(crate) fn ago(time: u64) -> String {
     Timestamp(time).ago(SystemClock::default().now())
 }
 
+/// Returns the path of the database of this process; `None` for a database on a server.
+fn database_in_use() -> Option<PathBuf> {
+    match chosen_store() {
+        None => database().ok(),
+        Some(url) if windlass_store::is_shared(url).ok()? => None,
+        Some(url) => windlass_store::shown(url).ok().map(PathBuf::from),
+    }
+}
+
+/// Converts an error of a store that is not that of this process.
+pub(crate) fn foreign_problem(error: LogError) -> Problem {
+    Problem::new(ProblemKind::Store, error.to_string())
+}
+
 /// Converts an error of the store, with its exit code and the user's next step.
 pub(crate) fn problem(error: LogError) -> Problem {
     let kind = match error {
@@ -410,7 +424,7 @@ pub(crate) fn problem(error: LogError) -> Problem {
         LogError::Unknown(_) => ProblemKind::Usage,
         _ => ProblemKind::Store,
     };
-    let advice = database().ok().and_then(|path| advice(&path, &error));
+    let advice = database_in_use().and_then(|path| advice(&path, &error));
     let advice = advice.map(|advice| format!("\n{advice}")).unwrap_or_default();
     Problem::new(kind, format!("{error}{advice}"))
 }

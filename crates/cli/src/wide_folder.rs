@@ -56,7 +56,8 @@ pub(crate) fn check(settings: &Settings, cwd: &Path, is_somebody_there: bool) ->
 /// If it is too wide, denied, or protected from the sessions of other folders.
 pub(crate) fn check_given(settings: &Settings, folder: &Path) -> Result<(), Problem> {
     check(settings, folder, false)?;
-    let workspace = SandboxAccess::new(&settings.security, folder)?.reading_workspace()?;
+    let there = existing(folder);
+    let workspace = SandboxAccess::new(&settings.security, there)?.reading_workspace()?;
     let real = workspace.real(&folder.to_string_lossy());
     if workspace.files().denies(&real) {
         let why = format!("{} is denied by security.denied_paths", folder.display());
@@ -65,9 +66,16 @@ pub(crate) fn check_given(settings: &Settings, folder: &Path) -> Result<(), Prob
     Ok(())
 }
 
+/// Returns the folder, or the first one above it that exists.
+pub(crate) fn existing(folder: &Path) -> &Path {
+    let mut above = folder.ancestors();
+    above.find(|folder| folder.is_dir()).unwrap_or(folder)
+}
+
 /// Returns true for folders without files of their own, whose entries tell about processes and devices.
 fn is_of_kernel(folder: &Path) -> bool {
-    let real = std::fs::canonicalize(folder).unwrap_or_else(|_| folder.to_owned());
+    let there = existing(folder);
+    let real = std::fs::canonicalize(there).unwrap_or_else(|_| there.to_owned());
     ["/proc", "/sys", "/dev"]
         .iter()
         .any(|kernel| real.starts_with(kernel))

@@ -94,7 +94,7 @@ fn waits(session: &SessionId, found: &Whereabouts) -> ClientError {
     let home = found.home.as_deref().unwrap_or_default();
     ClientError::Setup(match &found.waits {
         Some(wait) => format!(
-            "session {session} {wait}; it can be read, takes messages, and can be moved with `/session move PLACE`"
+            "session {session} {wait}; it can be read and accepts messages; `/session move PLACE` moves it"
         ),
         None => format!(
             "session {session} waits for a server that has its place, `{home}`; it can be read, and takes messages"

@@ -1,4 +1,4 @@
-//! A clock that goes on while the machine sleeps and that nobody can set.
+//! A monotonic clock that also runs while the machine is suspended.
 
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 mod linux;

@@ -140,7 +140,7 @@ impl ClusterWire for DirectWire {
                 server: owner.owner.clone(),
                 why: match status {
                     StatusCode::UNAUTHORIZED => {
-                        "its cluster secret is another one; give all servers the same".to_owned()
+                        "it has a different cluster secret; use the same one on all servers".to_owned()
                     }
                     StatusCode::BAD_REQUEST => {
                         "it does not know this request; it probably runs an older version".to_owned()

@@ -32,7 +32,7 @@ use crate::wire::{OwnerQuery, OwnerQueryKind, WireError, WireHandler};
 const CLAIMED: usize = 16;
 /// Time between two comparisons of the store with what is open here.
 const COMPARE: Duration = Duration::from_secs(10);
-/// Maximum time for which a call of a tool may go on when the server leaves.
+/// Maximum time for which a call of a tool may continue when the server leaves.
 const DRAIN: Duration = Duration::from_secs(20);
 /// Difference between the clocks of a server and of the store that is reported.
 const CLOCKS: Duration = Duration::from_secs(30);
@@ -316,7 +316,7 @@ impl Member {
         }
         if let Err(error) = shared.ports.cluster.give_back(shared.id(), None).await {
             (shared.ports.warn)(&format!(
-                "the sessions could not be given back: {error}; their lease ends by itself"
+                "the sessions could not be released: {error}; their lease will expire"
             ));
         }
     }
@@ -327,7 +327,10 @@ impl Member {
         let given = ports.cluster.give_back(self.shared.id(), Some(session)).await;
         ports
             .sessions
-            .let_go(session, "the server stops; the turn goes on at another one")
+            .let_go(
+                session,
+                "this server is shutting down; another one continues the turn",
+            )
             .await;
         drop(given);
     }
@@ -343,7 +346,7 @@ impl Member {
             ),
             (
                 "heartbeats_failed_total",
-                "Heartbeats that failed or came too late",
+                "Heartbeats that failed or were late",
                 &counts.failed_beats,
             ),
             ("leases_lost_total", "Times the lease was lost", &counts.lost),

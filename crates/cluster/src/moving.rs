@@ -148,7 +148,7 @@ async fn targets(ports: &MovePorts<'_>, order: &MoveOrder) -> Result<Vec<ServerR
     }
     let info = info(ports.store, session).await?;
     if info.parent.is_some() {
-        return refused("a sub-agent goes with the session above it; move that one");
+        return refused("a sub-agent moves with its parent session; move the parent");
     }
     let folder = order.folder.as_deref().unwrap_or(&info.place);
     if !folder.starts_with('/') {
@@ -174,7 +174,7 @@ async fn targets(ports: &MovePorts<'_>, order: &MoveOrder) -> Result<Vec<ServerR
     refused(match places.is_empty() {
         true => format!("no server has the place `{place}`, and no server of a cluster runs"),
         false => format!(
-            "no server has the place `{place}`; there are {}",
+            "no server has the place `{place}`; the places are {}",
             places.join(", ")
         ),
     })
@@ -327,7 +327,7 @@ async fn arrived(shared: &Shared, order: &MoveOrder) -> Result<String, ClientErr
         ports.folders.discard(session, &made).await;
         return match error {
             LogError::Busy { .. } | LogError::Lost(_) => {
-                refused("somebody worked in the session meanwhile, so it stays where it is; try again")
+                refused("the session changed during the move and was not moved; try again")
             }
             error => Err(stored(error)),
         };
@@ -336,7 +336,7 @@ async fn arrived(shared: &Shared, order: &MoveOrder) -> Result<String, ClientErr
     Ok(report(&moved, &made, &notice))
 }
 
-/// Frees a session: whoever has it stores its folder and lets it go. Without an owner, a server that has its place stores
+/// Releases a session: its owner stores the folder and closes it. Without an owner, a server that has its place stores
 /// the folder as it is now, if there is one. Returns a notice if that failed, so that the last stored state counts.
 async fn freed(shared: &Shared, order: &MoveOrder) -> Result<String, ClientError> {
     let (ports, session) = (&shared.ports, &order.session);
@@ -344,7 +344,7 @@ async fn freed(shared: &Shared, order: &MoveOrder) -> Result<String, ClientError
     if let Some(holder) = found.holder {
         if holder.owner != shared.id() && holder.address.is_empty() {
             return refused(format!(
-                "the session is in use by {}, which is no server of a cluster; end it there first",
+                "the session is in use by {}, which is not part of the cluster; close it there first",
                 holder.owner
             ));
         }
@@ -382,17 +382,17 @@ async fn left_by(shared: &Shared, order: &MoveOrder, owner: &Holder) -> Result<S
 fn report(moved: &MovedFolder, made: &FolderMade, notice: &str) -> String {
     let mut text = match made.is_new {
         true => format!("{moved}"),
-        false => format!("{moved} They were there already."),
+        false => format!("{moved} The files were already there."),
     };
     match &made.after {
         Some(tool) => text.push_str(&format!(
             "\nThis is the state after the last finished call that may have changed files, of `{tool}`."
         )),
-        None => text.push_str("\nThis is the state that was found when the folder was looked at last."),
+        None => text.push_str("\nThis is the state of the last scan of the folder."),
     }
     if !notice.is_empty() {
         text.push_str(&format!(
-            "\nThe folder could not be looked at again at {}: {notice}",
+            "\nThe folder could not be scanned again at {}: {notice}",
             moved.from_place
         ));
     }
@@ -403,7 +403,7 @@ fn report(moved: &MovedFolder, made: &FolderMade, notice: &str) -> String {
         }
     }
     text.push_str(&format!(
-        "\nThe folder at {} is left as it is: {}",
+        "\nThe folder at {} is unchanged: {}",
         moved.from_place, moved.from_folder
     ));
     text

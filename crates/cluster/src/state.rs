@@ -19,7 +19,7 @@ use crate::wire::ClusterWire;
 const NEWS: usize = 4_096;
 
 /// Status that streams end with when the deadline has passed.
-pub(crate) const LOST: &str = "lost contact with the store; the turn goes on where contact is";
+pub(crate) const LOST: &str = "lost contact with the store; another server continues the turn";
 
 /// Configuration of a server of a cluster.
 #[derive(Debug, Clone)]

@@ -148,6 +148,14 @@ pub trait Checkpoints: Send + Sync {
     /// Fails if there is nothing to redo or files were changed outside the session.
     async fn redo(&self, force: Force) -> Result<Restored, CheckpointError>;
 
+    /// Returns what cannot be restored of the turns that were not undone, one sentence each.
+    ///
+    /// # Errors
+    /// Fails if the stored checkpoints cannot be read.
+    async fn uncovered(&self) -> Result<Vec<String>, CheckpointError> {
+        Ok(Vec::new())
+    }
+
     /// Returns a digest of the files in the workspace, without those that version control ignores. `None` if
     /// there are too many. Two equal digests mean equal files.
     ///

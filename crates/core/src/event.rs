@@ -255,7 +255,7 @@ pub enum SessionEvent {
         /// Source of the completion.
         how: GoalCompletion,
     },
-    /// Another server has the session: it took it over, and its turn goes on there, or the session was moved to its place.
+    /// Another server has the session: it took it over, and its turn continues there, or the session was moved to its place.
     /// Live deltas of the current iteration are void.
     Moved {
         /// Server that had the session.
@@ -296,8 +296,8 @@ impl SessionEvent {
         }
         let seconds = after_ms / 1_000;
         Some(match from.is_empty() || from == to {
-            true => format!("The turn goes on on server {to}, after an interruption of {seconds} s."),
-            false => format!("The turn goes on on server {to}: server {from} stopped {seconds} s before."),
+            true => format!("The turn continues on server {to} after an interruption of {seconds} s."),
+            false => format!("The turn continues on server {to}; server {from} stopped {seconds} s ago."),
         })
     }
 }

@@ -24,6 +24,7 @@ use crate::message::{FinishReason, FragmentSource, Message, Part, Role};
 use crate::middleware::{Depth, Flow, IterationView, Shrink, Stage, Verdict};
 use crate::model::{Model, Price, Usage};
 use crate::provider::{Prefix, ProviderError};
+use crate::text::count;
 
 /// Next action of the driver.
 #[derive(Debug, Clone, PartialEq)]
@@ -523,10 +524,8 @@ impl Turn {
             self.state = State::Listening;
             return;
         }
-        let message = format!(
-            "The limit of {} iterations is reached.",
-            self.limits.max_iterations
-        );
+        let limit = count(self.limits.max_iterations, "iteration");
+        let message = format!("The limit of {limit} is reached.");
         self.news.push(Event::Error { message });
         match self.limits.on_max_iterations {
             OnMaxIterations::Summary => self.state = State::Waiting(Ask::LastWord),

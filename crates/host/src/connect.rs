@@ -19,7 +19,7 @@ use windlass_providers::{
 };
 use windlass_sim::{Brain, Sim, SimConfig, SimHandle};
 
-use self::key::find_key;
+use self::key::{Found, find_key};
 pub use self::keys_file::{KeysFile, StoredKeys};
 pub use self::probe::reach;
 pub use self::setup::{ProviderSetup, offers};
@@ -169,7 +169,7 @@ async fn connect_as_recorded(
     };
     // The name of the variable that holds the key can matter; without one, a placeholder is needed.
     match connect_to(settings, env, choice()?, base_url.to_owned(), None, None).await {
-        Err(problem) if problem.kind == ProblemKind::Provider => {
+        Err(problem) if problem.kind.is_of_provider() => {
             let key = |_: &str| Some("recorded".to_owned());
             connect_to(settings, &key, choice()?, base_url.to_owned(), None, None).await
         }
@@ -252,8 +252,10 @@ async fn http_provider(
         name: choice.name.clone(),
         wire: choice.wire,
         base_url,
+        key_hint: found
+            .as_ref()
+            .map_or_else(|| choice.key_hint(), |key| choice.refused_hint(key)),
         key: found.map(|key| key.secret),
-        key_hint: choice.key_hint(),
         headers: choice
             .entry
             .map(|entry| entry.headers.clone().into_iter().collect())
@@ -349,7 +351,7 @@ pub fn choose<'a>(settings: &'a Settings, env: Env<'_>) -> Result<Choice<'a>, Pr
         .chain(settings.providers.keys())
         .filter(|name| kept.contains_key(*name));
     kept.find_map(|name| Choice::of(name, settings, env).ok())
-        .ok_or_else(|| Problem::new(ProblemKind::Provider, no_key()))
+        .ok_or_else(|| Problem::new(ProblemKind::Auth, no_key()))
 }
 
 fn no_key() -> String {
@@ -426,7 +428,20 @@ impl<'a> Choice<'a> {
         })
     }
 
-    /// Explains what to set when the key is missing or rejected.
+    /// Explains what to do when the provider refuses this key.
+    fn refused_hint(&self, key: &Found) -> String {
+        let name = &self.name;
+        match (
+            &*key.variable,
+            self.entry.and_then(|entry| entry.key_command.as_ref()),
+        ) {
+            ("", Some(_)) => format!("check `providers.{name}.key_command`, whose key was refused"),
+            ("", None) => format!("`windlass connect {name} --key` replaces the stored key"),
+            (variable, _) => format!("check the key in {variable}"),
+        }
+    }
+
+    /// Explains what to set when the key is missing.
     fn key_hint(&self) -> String {
         match (self.entry.and_then(|entry| entry.key_env.as_ref()), self.preset) {
             (Some(variable), _) => format!("set {variable}"),

@@ -51,6 +51,9 @@ impl FolderFiles for LocalFolder {
         if !judged.reasons.is_empty() {
             return Err(format!("not written: {}", judged.reasons.join(", and ")));
         }
+        if is_new && whole.symlink_metadata().is_ok() {
+            return Err("already exists; name a new file".to_owned());
+        }
         let how = if is_new { OpenMode::Create } else { OpenMode::Write };
         let mut file = self.open(&whole, how)?;
         let written = file.set_len(0).and_then(|()| file.write_all(text.as_bytes()));

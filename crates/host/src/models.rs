@@ -81,7 +81,7 @@ impl Models {
     pub async fn unsent(settings: &Arc<Settings>) -> Self {
         let models = Self::new(settings, None);
         match models.connect().await {
-            Err(problem) if problem.kind == ProblemKind::Provider => match connect_unsent(settings).await {
+            Err(problem) if problem.kind.is_of_provider() => match connect_unsent(settings).await {
                 Ok(connection) => Self::with(settings, connection),
                 Err(_) => models,
             },

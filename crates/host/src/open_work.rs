@@ -24,7 +24,7 @@ impl OpenWork {
         }
         self.require_done.then(|| {
             "You answered without calling the done tool. If the work is finished and verified, call done with your \
-             final answer; otherwise go on."
+             final answer; otherwise continue."
                 .to_owned()
         })
     }

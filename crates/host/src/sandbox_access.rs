@@ -30,6 +30,8 @@ pub struct SandboxAccess {
     allowed: Vec<PathBuf>,
     /// Folder for the private temporary folders of sessions; `None` if the session has none.
     temp: Option<PathBuf>,
+    /// Folder for the caches of package managers.
+    caches: PathBuf,
     /// Absolute paths, and patterns for file names.
     denied: Vec<PathBuf>,
     network: NetworkAccess,
@@ -92,6 +94,7 @@ impl SandboxAccess {
             .any(|allowed| Path::new("/tmp").starts_with(allowed));
         let temp = (!is_shared && security.allowed_paths.iter().any(|text| is_temp(&text)))
             .then(|| folders.cache.join("tmp"));
+        let caches = folders.cache.join("packages");
         let own = own_links(&folders)
             .into_iter()
             .chain(security.config_file.clone());
@@ -109,6 +112,7 @@ impl SandboxAccess {
             home,
             allowed,
             temp,
+            caches,
             denied,
             network: network(security),
             denied_hosts: domains(&security.deny),
@@ -161,7 +165,8 @@ impl SandboxAccess {
 
     /// Returns the sandbox for commands.
     pub fn sandbox(&self, workspace: &Workspace) -> Arc<CommandSandbox> {
-        Arc::new(CommandSandbox::new(self.policy(workspace)).hiding(workspace))
+        let sandbox = CommandSandbox::new(self.policy(workspace)).hiding(workspace);
+        Arc::new(sandbox.caching(&self.caches, &self.cwd))
     }
 
     /// Returns the folders that commands need even if they are in a shared temporary folder: the home folder, and

@@ -18,7 +18,7 @@ pub trait Observer: Send + Sync {
     /// Returns environment variables for the commands of the turn that a message starts.
     async fn variables(&self, session: &SessionId, message: &MessageId) -> Vec<(String, String)>;
 
-    /// Takes the subgoals of a session, which change as it goes on.
+    /// Takes the subgoals of a session, which change as it continues.
     fn subgoals(&self, session: &SessionId, subgoals: Arc<Subgoals>);
 
     /// Returns the metrics so far, in the text format of Prometheus.

@@ -309,7 +309,7 @@ impl Memory {
         let Some(embedder) = self.embedder().cloned() else {
             return Ok(Nearest::default());
         };
-        // A task of its own: when time is up, it goes on for the next question.
+        // A task of its own: when time is up, it continues for the next question.
         let (memory, question, asked) = (self.clone(), question.to_owned(), scopes.clone());
         let making = tokio::spawn(async move { memory.near_vector(&embedder, &question, &asked).await });
         tokio::select! {

@@ -108,7 +108,7 @@ impl Thread {
         }
     }
 
-    /// Runs work on the thread. It goes on if the caller stops waiting.
+    /// Runs work on the thread. It continues if the caller stops waiting.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl AsyncFnOnce(Rc<Context>) -> Result<T, LogError> + Send + 'static,

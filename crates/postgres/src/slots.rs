@@ -264,7 +264,7 @@ async fn claim(
     Ok(Claimed::Won(session))
 }
 
-/// Creates the session of a run, or finds the one that goes on, and records it with the slot.
+/// Creates the session of a run, or finds the one that continues, and records it with the slot.
 async fn give_session(
     client: &impl GenericClient,
     key: &SlotKey,

@@ -202,25 +202,28 @@ pub const SESSION_TABLES: &[CopiedTable] = &[
         order: "since",
         columns: &[("session", Text), ("since", Number), ("until", Number)],
     },
-    CopiedTable {
-        name: "booking",
-        session: "session",
-        order: "time, input, output",
-        columns: &[
-            ("session", Text),
-            ("time", Number),
-            ("provider", Text),
-            ("model", Text),
-            ("cause", Text),
-            ("input", Number),
-            ("output", Number),
-            ("cache_read", Number),
-            ("cache_write", Number),
-            ("cost_usd", Real),
-            ("user_name", Text),
-        ],
-    },
+    BOOKINGS,
 ];
+
+/// The costs. Those of a deleted session stay, so that a limit per day counts them.
+pub const BOOKINGS: CopiedTable = CopiedTable {
+    name: "booking",
+    session: "session",
+    order: "time, input, output",
+    columns: &[
+        ("session", Text),
+        ("time", Number),
+        ("provider", Text),
+        ("model", Text),
+        ("cause", Text),
+        ("input", Number),
+        ("output", Number),
+        ("cache_read", Number),
+        ("cache_write", Number),
+        ("cost_usd", Real),
+        ("user_name", Text),
+    ],
+};
 
 /// Tables that belong to no session. Rows that exist in the target stay as they are.
 pub const COMMON_TABLES: &[CopiedTable] = &[

@@ -226,7 +226,7 @@ fn pem_length(text: &str) -> Option<usize> {
         return None;
     }
     let last = format!("-----END {kind}-----");
-    // Without its end, the key goes on to the end of the text.
+    // Without its end, the key extends to the end of the text.
     Some(text.find(&last).map_or(text.len(), |place| place + last.len()))
 }
 

@@ -1,4 +1,4 @@
-//! Several providers behind one: a request that one of them cannot answer goes on to another.
+//! Several providers behind one: a request that one of them cannot answer moves to another.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

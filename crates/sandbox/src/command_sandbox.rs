@@ -12,6 +12,7 @@ use windlass_core::permission::Escalation;
 use windlass_core::tool::{Category, Judgement};
 
 use crate::egress::{self, Egress, Reached};
+use crate::package_caches::PackageCaches;
 use crate::process::alone::{self, Changes};
 use crate::process::{self, Duplex, Tree};
 use crate::scan::{MAX_ENTRIES, Scan};
@@ -34,6 +35,8 @@ const NETWORK_SIGNS: &[&str] = &[
     "socket: Operation not permitted",
     "dns error",
 ];
+/// Messages of programs that may not remove a mount point.
+const BUSY_SIGNS: &[&str] = &["Device or resource busy", "EBUSY"];
 /// Messages of programs that may not write a file.
 const WRITE_SIGNS: &[&str] = &[
     "Permission denied",
@@ -146,6 +149,7 @@ pub struct CommandSandbox {
     scan: OnceLock<Scan>,
     /// Keeps the folder as long as commands may use it.
     temp: Option<Arc<PrivateTemp>>,
+    caches: Option<PackageCaches>,
     built: Mutex<Vec<(Access, Built)>>,
 }
 
@@ -174,6 +178,14 @@ impl CommandSandbox {
     pub fn hiding(mut self, workspace: &Workspace) -> Self {
         self.search = Some((workspace.files(), workspace.searched()));
         self.temp = workspace.temp().cloned();
+        self
+    }
+
+    /// Gives package managers caches that they may write, in a folder of the workspace below `parent`. Where none can
+    /// be created, they use their usual ones.
+    #[must_use]
+    pub fn caching(mut self, parent: &Path, workspace: &Path) -> Self {
+        self.caches = PackageCaches::new(parent, workspace).ok();
         self
     }
 
@@ -296,6 +308,7 @@ impl CommandSandbox {
                 if by_host {
                     env.extend(egress::variables());
                 }
+                self.add_caches(policy, access, &mut env);
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
                 let (cwd, env) = self.seen(sandbox, cwd, env);
                 let start = Launch {
@@ -335,6 +348,7 @@ impl CommandSandbox {
                 if policy.network == Network::Hosts {
                     env.extend(egress::variables());
                 }
+                self.add_caches(policy, &access, &mut env);
                 let arguments: Vec<&OsStr> = arguments.iter().map(OsStr::new).collect();
                 let (cwd, env) = self.seen(sandbox, cwd, env);
                 let start = Launch {
@@ -392,14 +406,25 @@ impl CommandSandbox {
         let policy = self.policy.as_ref()?;
         // Without a sandbox, the failure has another reason.
         let access = &effective(policy, access);
-        built(&self.sandbox(policy, access)).ok()?;
+        let cell = self.sandbox(policy, access);
+        let sandbox = built(&cell).ok()?;
         let escalation = access.escalation;
         let says = |signs: &[&str]| signs.iter().any(|sign| output.contains(sign));
-        if !escalation.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
+        let is_busy = |line: &str| BUSY_SIGNS.iter().any(|sign| line.contains(sign));
+        if output
+            .lines()
+            .any(|line| is_busy(line) && sandbox.names_placeholder(line))
+        {
+            Some(
+                "[what is busy, such as .vscode or .claude, are empty placeholders of the sandbox for protected paths \
+                 that do not exist; they are not part of the project, no command can remove them, and they disappear \
+                 with the session]",
+            )
+        } else if !escalation.network && policy.network == Network::Off && says(NETWORK_SIGNS) {
             Some("[the sandbox keeps the network off; a call with network: true asks the user for it]")
         } else if access.reads_only && says(WRITE_SIGNS) {
             Some(
-                "[the command was judged to only read, so it could write nowhere but in /tmp; a call with \
+                "[the command was classified as read-only, so it could write nowhere but in /tmp; a call with \
                  write: true runs it with write access]",
             )
         } else if !escalation.outside && says(WRITE_SIGNS) {
@@ -428,6 +453,21 @@ impl CommandSandbox {
             env.insert("TMPDIR".to_owned(), seen.display().to_string());
         }
         (cwd, env)
+    }
+
+    /// Adds the variables of private caches for package managers, if the command may not write to the usual ones.
+    fn add_caches(&self, policy: &SandboxPolicy, access: &Access, env: &mut BTreeMap<String, String>) {
+        let Some(caches) = self.caches_of(access) else {
+            return;
+        };
+        let is_online = access.escalation.network || policy.network != Network::Off;
+        caches.add_to(env, &policy.write, is_online);
+    }
+
+    /// Returns the caches, if a command with this access may write them but not the usual ones.
+    fn caches_of(&self, access: &Access) -> Option<&PackageCaches> {
+        let caches = self.caches.as_ref();
+        caches.filter(|_| !access.reads_only && !access.escalation.outside)
     }
 
     /// Removes the placeholders of the other sandboxes, because a command that creates those paths may need them to
@@ -503,6 +543,8 @@ impl CommandSandbox {
         if outside {
             policy.write.push("/".into());
         }
+        let caches = self.caches_of(access);
+        policy.write.extend(caches.map(|caches| caches.path().to_owned()));
         if access.reads_only {
             // Still readable if they are in a folder that the private temporary one replaces.
             policy.visible.append(&mut policy.write);

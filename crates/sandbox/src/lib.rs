@@ -66,6 +66,7 @@ mod handle;
 mod ignore_files;
 #[cfg(all(target_os = "linux", not(windlass_portable)))]
 mod linux;
+mod package_caches;
 pub mod path;
 mod policy;
 #[cfg(not(all(target_os = "linux", not(windlass_portable))))]
@@ -243,6 +244,11 @@ impl Sandbox {
     /// another sandbox that may create those paths.
     pub fn release(&self) {
         self.0.release();
+    }
+
+    /// Returns true if a line of output names a placeholder of an absent protected path.
+    pub(crate) fn names_placeholder(&self, line: &str) -> bool {
+        self.0.names_placeholder(line)
     }
 
     /// Takes the hosts that commands asked for since the last call, if the policy limits them to some.

@@ -22,6 +22,7 @@ mod spare;
 mod supervise;
 mod supervised;
 mod support;
+mod sweeper;
 mod syscalls;
 mod unreachable;
 pub(crate) mod warden;
@@ -60,10 +61,11 @@ const OURSELVES: &str = "/proc/self/exe";
 pub(crate) struct Confinement {
     wanted: SandboxPolicy,
     helper: PathBuf,
-    placeholders: Placeholders,
     gaps: Vec<Gap>,
     egress: Arc<Egress>,
     current: Mutex<Current>,
+    /// Dropped last, after the commands that they keep out have ended.
+    placeholders: Placeholders,
 }
 
 /// The launcher for new commands, and what it was started with.
@@ -112,7 +114,8 @@ impl Confinement {
             .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "an argument contains a NUL"))?;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let died = !current.launcher.is_alive();
-        if died || current.stale || !current.seen.still_holds() {
+        let is_current = current.seen.still_holds() && self.placeholders.still_hold();
+        if died || current.stale || !is_current {
             // Commands that still run keep the old launcher.
             let started = self::start(&self.wanted, &self.helper, &self.placeholders, &self.egress);
             let (next, _) = started.map_err(|error| io::Error::other(error.to_string()))?;
@@ -153,6 +156,10 @@ impl Confinement {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         current.stale = true;
         self.placeholders.release();
+    }
+
+    pub(crate) fn names_placeholder(&self, line: &str) -> bool {
+        self.placeholders.is_one_in(line)
     }
 
     pub(crate) fn take_reached(&self) -> Vec<Reached> {
@@ -215,6 +222,7 @@ fn start(
 
 /// Creates the placeholders of a policy. Returns the absent paths that cannot be protected.
 fn hold(policy: &mut ResolvedPolicy, placeholders: &Placeholders) -> Vec<PathBuf> {
+    placeholders.forget_lost();
     let absent: Vec<(PathBuf, Placeholder)> = policy.placeholders().collect();
     let mut missed = Vec::new();
     for (path, kind) in absent {

@@ -52,6 +52,10 @@ impl Confinement {
         match *self {}
     }
 
+    pub(crate) fn names_placeholder(&self, _line: &str) -> bool {
+        match *self {}
+    }
+
     pub(crate) fn take_reached(&self) -> Vec<Reached> {
         match *self {}
     }

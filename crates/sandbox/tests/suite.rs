@@ -9,6 +9,9 @@
 mod corpus;
 #[path = "suite/environment.rs"]
 mod environment;
+#[cfg(all(target_os = "linux", not(windlass_portable)))]
+#[path = "suite/placeholders.rs"]
+mod placeholders;
 #[cfg(not(all(target_os = "linux", not(windlass_portable))))]
 #[path = "suite/portable.rs"]
 mod portable;

@@ -1,6 +1,6 @@
 //! SRV-2: answers to questions that outlived the process that asked them.
 //!
-//! The turn that asked is gone, so an answer starts a new one, in which the model goes on. When the same call is asked
+//! The turn that asked is gone, so an answer starts a new one, in which the model continues. When the same call is asked
 //! about again, the answer that a person gave to it is used: the same tool with the same effect, and nothing else.
 
 use std::collections::HashMap;
@@ -87,7 +87,7 @@ impl Carried {
                 };
                 lock(&self.0).insert(session.clone(), kept);
                 Some(format!(
-                    "Go on. The program was stopped while it waited for my approval, which I give now: {what}"
+                    "Continue. Windlass stopped while it waited for my approval, which I give now: {what}"
                 ))
             }
         }

@@ -218,7 +218,7 @@ async fn credential(app: &App, head: &Parts, scope: Scope) -> Result<Who, Proble
     }
     let peer = head.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
     if !given.is_empty() && app.failures.add(peer, app.ports.clock.elapsed()) {
-        let text = "too many wrong credentials; a right one still works";
+        let text = "too many invalid credentials; a valid one still works";
         return Err(Problem::refused(
             StatusCode::TOO_MANY_REQUESTS,
             "credential",
@@ -232,7 +232,7 @@ async fn credential(app: &App, head: &Parts, scope: Scope) -> Result<Who, Proble
         )
     } else {
         (
-            "this credential is unknown, revoked or too old",
+            "this credential is unknown, revoked or expired",
             "windlass token link",
         )
     };

@@ -106,7 +106,7 @@ impl RemoteBackend {
         }
         let cause = cause.to_string();
         let hint = match cause.contains("certificate") {
-            true => "; if an authority of your own signed it, name its file in SSL_CERT_FILE",
+            true => "; if your own CA signed it, set SSL_CERT_FILE to the file of the CA",
             false => "",
         };
         ClientError::Setup(format!(

@@ -167,7 +167,7 @@ impl Credentials {
         Ok((row.credential, secret))
     }
 
-    /// Returns the credential with this secret text, unless it is unknown, revoked or too old.
+    /// Returns the credential with this secret text, unless it is unknown, revoked or expired.
     ///
     /// # Errors
     /// When the store cannot be read.

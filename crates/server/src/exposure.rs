@@ -134,7 +134,7 @@ fn proxy(options: &ExposureOptions) -> Result<Option<TrustedProxy>, ExposureErro
             "the header in which the proxy names the user: --identity-header NAME, or server.identity_header"
         }
         (.., []) => {
-            "the users that the proxy may name: --identity USER, or server.identities; `*` is anybody it names"
+            "the users to accept from the proxy: --identity USER, or server.identities; `*` accepts any user"
         }
     };
     wrong(format!("a trusted proxy also needs {missing}"))

@@ -140,14 +140,14 @@ impl Gate {
         let Some(found) = found.filter(|found| found.kind == CredentialKind::Token) else {
             let peer = head.extensions.get::<Peer>().map(|Peer(peer)| peer.ip());
             if self.failures.add(peer, self.clock.elapsed()) {
-                let text = "too many wrong tokens; a right one still works";
+                let text = "too many invalid tokens; a valid one still works";
                 return Err(Problem::refused(
                     StatusCode::TOO_MANY_REQUESTS,
                     "credential",
                     text,
                 ));
             }
-            let text = "this token is unknown, revoked or too old";
+            let text = "this token is unknown, revoked or expired";
             return Err(Problem::refused(StatusCode::UNAUTHORIZED, "credential", text).fixed_by(CREATE));
         };
         if !found.allows(Scope::Write) {

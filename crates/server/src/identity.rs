@@ -49,7 +49,7 @@ impl TrustedProxy {
             return Ok(None);
         };
         if values.next().is_some() {
-            let text = format!("the header `{}` is there more than once", self.header);
+            let text = format!("the header `{}` appears more than once", self.header);
             return Err(refused(text).fixed_by("let the proxy overwrite the header that clients send"));
         }
         let Some(name) = value.to_str().ok().map(str::trim).filter(|name| !name.is_empty()) else {
@@ -65,7 +65,7 @@ impl TrustedProxy {
             .map_err(|error| refused(error.to_string()))?;
         if own.is_local() {
             let text = format!("`{own}` is the user who runs this server");
-            return Err(refused(text).fixed_by("let the proxy give this person another name"));
+            return Err(refused(text).fixed_by("configure the proxy to send a different name for this user"));
         }
         Ok(Some(Credential {
             user: own,

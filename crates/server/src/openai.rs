@@ -27,7 +27,7 @@ use crate::problem::Problem;
 
 /// Header that names the session, in requests and answers.
 pub(crate) const SESSION: &str = "x-windlass-session";
-/// Header of a client that may leave while the turn goes on.
+/// Header that keeps the turn running after the client disconnects.
 const DETACH: &str = "x-windlass-detach";
 /// Name of the only model.
 const MODEL: &str = "windlass";

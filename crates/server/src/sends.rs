@@ -75,7 +75,7 @@ impl Sends {
             id: Some(id.clone()),
             ..submission
         };
-        // The turn goes on without its stream: events come through the session's hub.
+        // The turn continues without its stream: events come through the session's hub.
         drop(backend.submit(submission).await?);
         let seq = backend.sent(&key.0, &id).await?;
         let is_waiting = seq.is_none();

@@ -365,6 +365,7 @@ fn unknown(name: &str, defined: &[DefinedCommand]) -> String {
         .chain(defined.iter().map(|command| command.name.as_str()));
     let hint = match nearest(name, all) {
         Some(near) => format!("did you mean /{near}? /help lists all"),
+        None if name == "config" => "`windlass config show` prints the settings; /help lists all".to_owned(),
         None => "/help lists all".to_owned(),
     };
     format!("there is no command /{name}; {hint}")

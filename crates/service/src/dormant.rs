@@ -26,7 +26,7 @@ struct State {
 }
 
 impl Dormant {
-    /// Returns the feed for a session that is opened. Readers that wait for it go on with what was stored.
+    /// Returns the feed for a session that is opened. Readers that wait for it continue with what was stored.
     pub(crate) fn wake(&self, session: &SessionId, last: u64, buffer: usize) -> Feed {
         let mut state = self.lock();
         let feed = state.feeds.entry(session.clone());

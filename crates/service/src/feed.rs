@@ -7,7 +7,7 @@
 //! published once they are safe, and both the session's task and the turn's task publish. A reader therefore
 //! tracks the numbers it has seen, and never takes a high number as a sign that it has seen the lower ones.
 //!
-//! In a cluster another server goes on from what is stored, so an event that is lost with its server must not have been
+//! In a cluster another server continues from what is stored, so an event that is lost with its server must not have been
 //! seen: its number is assigned again. There the feed holds state events back until they are stored, and what comes after
 //! them.
 
@@ -157,7 +157,7 @@ impl Feed {
         })
     }
 
-    /// Lets every reader go on with what others have stored up to this number.
+    /// Lets every reader continue with what others have stored up to this number.
     pub(crate) fn continue_at(&self, last: u64) {
         let mut shared = self.lock();
         if last <= shared.last {

@@ -72,7 +72,7 @@ pub(crate) struct Queue {
     stops: Stops,
     /// Maximum number of queued inputs.
     most: usize,
-    /// True if the turn that the last owner dropped goes on before all of them.
+    /// True if the turn that the last owner dropped continues before all of them.
     has_dropped: bool,
 }
 
@@ -95,7 +95,7 @@ impl Queue {
         self
     }
 
-    /// Returns true, once, if a dropped turn goes on.
+    /// Returns true, once, if a dropped turn continues.
     pub(crate) fn takes_dropped(&mut self) -> bool {
         std::mem::take(&mut self.has_dropped)
     }

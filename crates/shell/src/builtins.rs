@@ -108,11 +108,18 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
             if arguments
                 .iter()
                 .all(|word| word.fixed().is_some_and(is_harmless_shopt)) => {}
+        // Without options, it only prints.
+        "history" if arguments.iter().all(is_number) => {}
         _ if HIDING.contains(&program) => hides(reader, program),
         _ if QUIET.contains(&program) => quiet(reader, program, arguments),
         _ => return false,
     }
     true
+}
+
+fn is_number(word: &Word) -> bool {
+    word.fixed()
+        .is_some_and(|text| text.chars().all(|c| c.is_ascii_digit()))
 }
 
 fn is_query(word: &Word) -> bool {
@@ -317,16 +324,17 @@ fn quiet(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
             } else {
                 Some(attached)
             };
-            reader.evaluates = true;
+            reader.evaluation.evaluates = true;
             match name {
                 Some(name) => reader.assigned(&format!("{name}=?")),
                 None => hides(reader, program),
             }
         }
-        "let" => reader.evaluates = true,
+        "let" => reader.evaluation.evaluates = true,
         "test" | "[" => {
             // `test` evaluates nothing except the index of `-v`.
-            reader.evaluates |= arguments.iter().any(|word| word.fixed() == Some("-v"));
+            reader.evaluation.evaluates |= arguments.iter().any(|word| word.fixed() == Some("-v"));
+            reader.evaluation.may_evaluate |= arguments.iter().any(|word| word.fixed().is_none());
         }
         _ => {}
     }
@@ -342,7 +350,7 @@ fn names(reader: &mut Reader<'_>, program: &str, arguments: &[Word], options: &'
         match word.fixed() {
             Some(name) => {
                 // An index in a name is evaluated.
-                reader.evaluates |= name.contains('[');
+                reader.evaluation.evaluates |= name.contains('[');
                 reader.assigned(&format!("{name}=?"));
             }
             None => hides(reader, program),
@@ -351,20 +359,53 @@ fn names(reader: &mut Reader<'_>, program: &str, arguments: &[Word], options: &'
 }
 
 fn declare(reader: &mut Reader<'_>, program: &str, arguments: &[Word]) {
+    let options = |sign: char| {
+        let words = arguments.iter().map(Word::prefix);
+        words
+            .filter(move |text| text.starts_with(sign))
+            .collect::<String>()
+    };
+    // Without its mark, a variable is no longer passed on, as if it were unset; in a function, a name alone hides the
+    // variable outside.
+    let prints = options('-').contains(['p', 'f', 'F']);
+    let takes_away = match program {
+        "export" => options('-').contains('n'),
+        "readonly" => false,
+        "local" => true,
+        _ => !prints,
+    };
     for word in arguments {
         let text = word.prefix();
         if let Some(options) = text.strip_prefix(['-', '+']) {
             // A reference is an alias of another name, and a number is evaluated.
-            if options.contains('n') && program != "export" {
+            if word.value().is_none() || options.contains('n') && program != "export" {
                 hides(reader, &format!("{program} {text}"));
             }
-            reader.evaluates |= options.contains(['i', 'a', 'A']);
+            reader.evaluation.evaluates |= options.contains(['i', 'a', 'A']);
         } else if text.is_empty() && word.value().is_none() {
             hides(reader, program);
         } else if text.contains('=') {
-            reader.assigned(text);
+            declared(reader, word, text);
         } else if word.value().is_none() {
             hides(reader, program);
+        } else {
+            reader.evaluation.evaluates |= super::walk::is_computed(text);
+            if takes_away {
+                reader.assigned(&format!("{text}=?"));
+            }
         }
     }
+}
+
+/// Reads an operand of `declare` with a value. The text of an array is read again, and its substitutions run.
+fn declared(reader: &mut Reader<'_>, word: &Word, text: &str) {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    let is_list = value.trim_start().starts_with('(');
+    reader.evaluation.evaluates |= super::walk::is_computed(name) || is_list;
+    if is_list {
+        reader.evaluation.note_assigned(text);
+    }
+    let written = super::environment::assigned_text(word);
+    let is_readable = super::environment::split_assignment(&written).is_some();
+    reader.assigned(if is_readable { &written } else { text });
 }

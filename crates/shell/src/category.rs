@@ -61,7 +61,9 @@ pub(super) fn judge(reader: &mut Reader<'_>, path: &str, program: &str, argument
         "ip" if is_ip_query(arguments) => {}
         "unzip" if is_unzip_query(arguments) => {}
         "rsync" if is_local_copy(arguments) => reader.raise(Category::Write),
-        "curl" | "wget" | "nc" | "ncat" | "netcat" if talks_to_this_machine(reader, program, arguments) => {
+        "curl" | "wget" | "nc" | "ncat" | "netcat" | "ping"
+            if talks_to_this_machine(reader, program, arguments) =>
+        {
             reader.raise(Category::Write);
         }
         "dpkg" if is_dpkg_query(arguments) => {}
@@ -160,11 +162,25 @@ fn category(program: &str, arguments: &[Word]) -> Category {
         "gem" if has(&["install", "push", "uninstall"]) => Category::Admin,
         "go" if matches!(first, "version" | "env") => declared(arguments, "-json -m -v -changed"),
         "rustup" if matches!(first, "show" | "which") => Category::Read,
+        "rustup" if is_rustup_list(arguments) => Category::Read,
+        "terraform" if first == "fmt" => Category::Write,
         "rustup" | "go" if has(&["default", "update", "install", "self", "toolchain"]) => Category::Admin,
         "man" if !launchers::man_runs(arguments) => Category::Read,
         _ if ADMIN.contains(&program) || program.starts_with("mkfs") => Category::Admin,
         _ => Category::Write,
     }
+}
+
+/// Returns true if `rustup` lists what is installed, or what it knows about.
+pub(super) fn is_rustup_list(arguments: &[Word]) -> bool {
+    options::parse_all(Grammar("-v --verbose --installed -q --quiet"), arguments, false).is_ok_and(|parsed| {
+        let operands: Vec<&str> = parsed.operands.iter().filter_map(Word::fixed).collect();
+        parsed.operands.len() == 2
+            && matches!(
+                operands.as_slice(),
+                ["toolchain" | "target" | "component", "list"]
+            )
+    })
 }
 
 /// Returns `Read` if only these options are given.

@@ -4,6 +4,8 @@
 
 use windlass_core::tool::Category;
 
+use super::word::Word;
+
 /// Effect of an assignment on the commands after it.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Effect {
@@ -156,8 +158,45 @@ const FOLDERS: &[&str] = &[
     "CARGO_TARGET_DIR",
 ];
 
+/// Folders of programs, from which a search for programs may start: nothing in the workspace can shadow a program there.
+const PROGRAM_FOLDERS: &[&str] = &[
+    "$PATH",
+    "${PATH}",
+    "/bin",
+    "/sbin",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/go/bin",
+    "/opt/homebrew/bin",
+    "/opt/homebrew/sbin",
+    "/snap/bin",
+];
+/// The same below the home folder.
+const HOME_FOLDERS: &[&str] = &["/.cargo/bin", "/.local/bin", "/.bun/bin", "/.deno/bin", "/go/bin"];
+
 /// Names that take a program which git or a like program runs.
 const EDITORS: &[&str] = &["EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR"];
+
+/// Variables whose values bash evaluates as arithmetic, at least in some versions.
+const NUMBERS: &[&str] = &[
+    "BASHPID",
+    "EPOCHREALTIME",
+    "EPOCHSECONDS",
+    "HISTCMD",
+    "LINENO",
+    "OPTIND",
+    "RANDOM",
+    "SECONDS",
+    "SRANDOM",
+];
+
+/// Returns true if bash evaluates the value of an assignment as arithmetic because of the name.
+pub(super) fn is_evaluated(assignment: &str) -> bool {
+    split_assignment(assignment)
+        .is_some_and(|(name, value)| NUMBERS.contains(&name) && !value.chars().all(|c| c.is_ascii_digit()))
+}
 
 /// Judges an assignment written as `NAME=value`.
 pub(super) fn judge(assignment: &str) -> Effect {
@@ -190,6 +229,8 @@ fn is_local(name: &str, value: &str) -> bool {
     let is_below =
         |folder: &str| super::builtins::is_below(folder) && !folder.contains(['$', '`', '*', '?', '[']);
     match name {
+        "PATH" => value.replace('"', "").split(':').all(is_program_folder),
+        "CARGO_TARGET_DIR" if value.starts_with("/tmp/") => !value.contains("..") && !value.contains('$'),
         _ if FOLDERS.contains(&name) => value
             .split(':')
             .all(|folder| folder.is_empty() || is_below(folder)),
@@ -214,6 +255,18 @@ fn is_local(name: &str, value: &str) -> bool {
         "RUSTDOCFLAGS" => !value.contains("--runtool") && !value.contains("linker"),
         _ => false,
     }
+}
+
+fn is_program_folder(folder: &str) -> bool {
+    let home = folder.strip_prefix("$HOME").or(folder.strip_prefix("${HOME}"));
+    PROGRAM_FOLDERS.contains(&folder) || home.is_some_and(|rest| HOME_FOLDERS.contains(&rest))
+}
+
+/// Returns the text of `NAME=value` to judge: as written if a part is only known at run time, or if a dollar sign in it
+/// is only a character.
+pub(super) fn assigned_text(word: &Word) -> String {
+    let value = word.value().filter(|value| !value.contains('$'));
+    value.unwrap_or(word.source()).to_owned()
 }
 
 /// Returns true if an assignment cannot change the effect of a command.

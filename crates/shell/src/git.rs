@@ -62,6 +62,8 @@ pub(super) fn judge(reader: &mut Reader<'_>, arguments: &[Word]) {
         let Some(text) = word.fixed() else { break None };
         match text {
             "-C" => match words.next() {
+                // The words after the folder may be a subcommand.
+                Some(folder) if folder.may_be_several() || folder.is_glob() => break None,
                 Some(folder) => reader.place.enters(folder),
                 None => return,
             },
@@ -220,7 +222,8 @@ fn otherwise(subcommand: &str, rest: &[Word]) -> Category {
                 || letter('f')
                 || long("--force")
                 || long("--delete")
-                || has(&["drop", "clear", "add", "set-url", "remove", "rm", "prune"]);
+                || has(&["drop", "clear", "set-url", "remove", "rm", "prune"])
+                || subcommand != "notes" && has(&["add"]);
             if destroys {
                 Category::Admin
             } else {

@@ -233,6 +233,11 @@ const SQLITE_PLAIN: &[&str] = &[
     ".limits",
 ];
 
+/// Returns true if a program takes commands of its own, which may run others.
+pub(super) fn is_scripted(name: &str) -> bool {
+    SCRIPTED.contains(&name)
+}
+
 /// Returns true if a program is listed here.
 pub(super) fn is_launcher(name: &str) -> bool {
     RUNNERS.iter().any(|runner| runner.name == name)

@@ -28,6 +28,7 @@ mod builtins;
 mod category;
 mod effects;
 mod environment;
+mod evaluation;
 mod find;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -45,6 +46,7 @@ mod programs;
 mod reader;
 mod readers;
 mod reasons;
+mod regions;
 mod sed;
 mod source;
 mod spelling;
@@ -238,3 +240,7 @@ mod read_tests;
 #[cfg(test)]
 #[path = "launcher_tests.rs"]
 mod launcher_tests;
+
+#[cfg(test)]
+#[path = "expansion_tests.rs"]
+mod expansion_tests;

@@ -14,6 +14,7 @@ const WGET: Grammar = Grammar(
     "-q -S -v -d -O:> -t: -T: --quiet --output-document:> --spider --tries: --timeout: --server-response --header: \
      --post-data: --method: --body-data:",
 );
+const PING: Grammar = Grammar("-c: -i: -n -q -s: -t: -v -w: -W: -4 -6");
 const NETCAT: Grammar = Grammar("-z -v -n -u -4 -6 -w: -q:");
 
 /// Returns the arguments of a program that talks to a server, if that server can only be on this machine.
@@ -21,6 +22,7 @@ pub(super) fn read(program: &str, arguments: &[Word]) -> Option<Parsed> {
     let grammar = match program {
         "curl" => CURL,
         "wget" => WGET,
+        "ping" => PING,
         "nc" | "ncat" | "netcat" => NETCAT,
         _ => return None,
     };
@@ -28,6 +30,8 @@ pub(super) fn read(program: &str, arguments: &[Word]) -> Option<Parsed> {
     let mut servers = parsed.operands.iter();
     let is_local = match program {
         "curl" | "wget" => servers.len() > 0 && servers.all(|url| url.fixed().is_some_and(is_local_url)),
+        // More operands are stations on the way to the last one.
+        "ping" if servers.len() != 1 => false,
         _ => servers.next().and_then(Word::fixed).is_some_and(is_local_name),
     };
     is_local.then_some(parsed)

@@ -207,7 +207,13 @@ fn manager_needs(program: &str, values: &[&str]) -> Option<PackageNeeds> {
             "--version" | "-V" | "-v" | "--help" | "-h" | "version" | "help",
             ..
         ]
-    );
+    ) || matches!(
+        (program, values),
+        (
+            "rustup",
+            ["toolchain" | "target" | "component", "list", ..] | ["show" | "which", ..]
+        ) | ("uv", ["pip", "list" | "show" | "freeze" | "check" | "tree", ..])
+    ) && !values.contains(&"--outdated");
     let called = subcommands(values);
     let is_called = |table: &str| {
         let mut entries = table.split_whitespace();

@@ -60,6 +60,8 @@ pub(super) const VERSIONED: &[(&[&str], &[&str])] = &[
             "task",
             "tee",
             "terraform",
+            "ansible",
+            "ansible-playbook",
             "touch",
             "tsc",
             "uv",

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use windlass_core::tool::Category;
 
 use super::environment::{self, Effect};
+use super::evaluation::Evaluation;
 use super::place::Place;
 use super::tree::{self, Unreadable};
 use super::walk::Walk;
@@ -39,16 +40,13 @@ const RESERVED: &[&str] = &[
 pub(super) struct Reader<'r> {
     pub(super) blocklist: &'r Blocklist,
     pub(super) functions: HashSet<String>,
-    /// True if variables are evaluated as arithmetic, which runs the substitutions in their values.
-    pub(super) evaluates: bool,
+    pub(super) evaluation: Evaluation,
     commands: Vec<SimpleCommand>,
     redirects: Vec<Redirect>,
     write_targets: Vec<String>,
     category: Category,
     refused: Refused,
     texts: usize,
-    /// True if some quoted text looks like code for an array index.
-    holds_code: bool,
     pub(super) place: Place<'r>,
     input: Inputs,
 }
@@ -88,14 +86,13 @@ impl<'r> Reader<'r> {
         Self {
             blocklist,
             functions: HashSet::new(),
-            evaluates: false,
+            evaluation: Evaluation::default(),
             commands: Vec::new(),
             redirects: Vec::new(),
             write_targets: Vec::new(),
             category: Category::Read,
             refused: Refused::default(),
             texts: 0,
-            holds_code: false,
             place: Place::new(facts),
             input: Inputs::default(),
         }
@@ -109,29 +106,21 @@ impl<'r> Reader<'r> {
             return;
         }
         match tree::parse(text) {
-            Ok(tree) => {
-                let mut walk = Walk {
-                    reader: self,
-                    text,
-                    via,
-                };
-                walk.functions(tree.root_node());
-                walk.visit(tree.root_node());
-            }
+            Ok(tree) => Walk::new(self, text, via).read(tree.root_node()),
             Err(Unreadable::TooComplex) => self.too_complex(),
             Err(Unreadable::Syntax(what)) => self.unparsed(&what),
         }
     }
 
     pub(super) fn finish(mut self) -> Analysis {
-        if self.evaluates && self.holds_code {
+        if self.evaluation.runs_code() {
             self.refuse(
                 "shell.hidden_code",
                 "a quoted text contains a substitution that arithmetic would run. Write the command out."
                     .to_owned(),
             );
         }
-        if self.evaluates {
+        if self.evaluation.evaluates {
             // The value of a variable may come from a file, and may be code.
             self.raise(Category::Write);
         }
@@ -291,12 +280,12 @@ impl<'r> Reader<'r> {
 
     /// Records an assignment written as `NAME=value`.
     pub(super) fn assigned(&mut self, assignment: &str) {
-        self.note_literal(assignment);
         let value = environment::split_assignment(assignment).map_or("", |(_, value)| value);
         if environment::is_for_programs(assignment) && category::starts_blocked(self, value) {
             // A program may take it for a command, as git does with a pager.
             self.raise(Category::Admin);
         }
+        self.evaluation.evaluates |= environment::is_evaluated(assignment);
         match environment::judge(assignment) {
             Effect::Needs(category) => self.raise(category),
             Effect::Refused => {
@@ -307,14 +296,6 @@ impl<'r> Reader<'r> {
                 );
             }
         }
-    }
-
-    /// Records a text that could be code if it were evaluated.
-    pub(super) fn note_literal(&mut self, text: &str) {
-        let index = text.split_once('[').map(|(_, index)| index);
-        self.holds_code |= index.is_some_and(|index| {
-            index.contains('`') || index.contains("$(") || index.contains("${") || index.ends_with('$')
-        });
     }
 
     pub(super) fn writes_to(&mut self, path: &str) {
@@ -402,6 +383,14 @@ impl<'r> Reader<'r> {
         }
         let mut via = via.to_vec();
         via.push(program.clone());
+        if let Some(subcommand) = program.strip_prefix("git-") {
+            // git keeps its subcommands as programs of this name in a folder of its own.
+            self.raise(Category::Write);
+            let mut words = vec![Word::literal("git"), Word::literal(subcommand)];
+            words.extend(arguments);
+            self.simple(words, Vec::new(), &via);
+            return;
+        }
         let understood = (!path.contains('/') && builtins::read(self, &program, &arguments, &via))
             || wrappers::read(self, &program, &arguments, &via)
             || find::read(self, &program, &arguments, &via)

@@ -1,7 +1,8 @@
 //! Plain reasons why a command needs approval, for the person who is asked.
 
+use super::environment::{self, Effect};
 use super::word::Word;
-use super::{Analysis, SimpleCommand};
+use super::{Analysis, SimpleCommand, launchers, wrappers};
 use windlass_core::tool::Category;
 
 /// Programs and the reason to ask about them.
@@ -80,7 +81,6 @@ const GIT: &[(&str, &str)] = &[
     ("rm", "it deletes files"),
     ("filter-branch filter-repo update-ref", "it rewrites the history"),
     ("gc prune reflog", "it removes what could restore lost commits"),
-    ("config", "it changes the settings of git, which can run programs"),
     (
         "branch tag stash worktree remote notes",
         "it removes or replaces branches, tags, stashes or remotes",
@@ -91,21 +91,28 @@ const GIT: &[(&str, &str)] = &[
 
 impl Analysis {
     /// Returns the reasons to ask about a command line that needs approval, each a clause with "it" as its
-    /// subject. Empty if it needs none.
+    /// subject. Empty if it needs none, and where the access that it needs is the reason: the network, files outside, or
+    /// git's settings.
     pub fn reasons(&self) -> Vec<String> {
         if self.category != Category::Admin {
             return Vec::new();
         }
         let mut reasons: Vec<String> = Vec::new();
         for command in &self.commands {
-            if let Some(reason) = reason(command)
-                && !reasons.iter().any(|known| known == reason)
-            {
-                reasons.push(reason.to_owned());
+            let found = reason(command).map(str::to_owned);
+            for reason in found.into_iter().chain(variables(command)) {
+                if !reasons.contains(&reason) {
+                    reasons.push(reason);
+                }
             }
         }
         if reasons.is_empty() && self.leaves {
             reasons.push("it works in another folder than this one".to_owned());
+        }
+        let needs = self.needs();
+        let is_told = needs.network || needs.outside || self.refusal.is_some() || self.changes_git_settings();
+        if reasons.is_empty() && !is_told {
+            reasons.push("it may run other programs, or do more than work in this folder".to_owned());
         }
         reasons
     }
@@ -122,15 +129,41 @@ fn reason(command: &SimpleCommand) -> Option<&'static str> {
             Some("its options can run other programs")
         }
         _ if program.starts_with("mkfs") => Some("it overwrites files or disks"),
-        _ => listed(PROGRAMS, program),
+        _ if launchers::is_scripted(program) => Some("its commands can run other programs"),
+        _ => listed(PROGRAMS, program).or_else(|| {
+            wrappers::is_launcher(program).then_some("it runs another program, which cannot be checked")
+        }),
     }
+}
+
+/// Returns the reasons for the variables that a command sets.
+fn variables(command: &SimpleCommand) -> Vec<String> {
+    let before = command.assignments.iter().map(String::as_str);
+    let is_declared = matches!(
+        command.program.as_deref(),
+        Some("export" | "declare" | "typeset" | "readonly" | "local")
+    );
+    let words = command.words.iter().skip(1).map(Word::prefix);
+    let declared = words.filter(|word| is_declared && word.contains('='));
+    let all = before.chain(declared);
+    let asks = all.filter(|assignment| environment::judge(assignment) == Effect::Needs(Category::Admin));
+    asks.map(|assignment| {
+        let name = assignment.split_once('=').map_or(assignment, |(name, _)| name);
+        format!("it sets {name}, which can change what programs run")
+    })
+    .collect()
 }
 
 fn git(arguments: &[Word]) -> Option<&'static str> {
     let words = arguments.iter().filter_map(Word::value);
-    let subcommand = words
-        .filter(|word| !word.starts_with('-'))
-        .find_map(|word| listed(GIT, word));
+    let operands: Vec<&str> = words.filter(|word| !word.starts_with('-')).collect();
+    match operands.as_slice() {
+        ["config", ..] => return None,
+        ["remote", "add" | "set-url", ..] => return Some("it changes which servers git contacts"),
+        ["worktree", "add", ..] => return Some("it creates files in another folder"),
+        _ => {}
+    }
+    let subcommand = operands.iter().find_map(|word| listed(GIT, word));
     subcommand.or(Some("git may run other programs for it"))
 }
 
@@ -162,7 +195,6 @@ mod tests {
             ("git branch -D x", "it removes or replaces branches"),
             ("systemctl restart x", "it changes the services"),
             ("cd /etc && touch x", "it works in another folder"),
-            ("git config core.pager x", "it changes the settings of git"),
             ("git checkout -f", "it discards uncommitted changes"),
             ("git checkout .", "it discards uncommitted changes"),
             ("git checkout -- a b", "it discards uncommitted changes"),
@@ -180,6 +212,15 @@ mod tests {
             ("git stash clear", "it removes or replaces branches"),
             ("git tag -d v1", "it removes or replaces branches"),
             ("git remote rm origin", "it removes or replaces branches"),
+            ("git remote add x y", "it changes which servers"),
+            ("git worktree add ../x", "it creates files in another folder"),
+            ("dc -e 1", "its commands can run other programs"),
+            ("vim x", "its commands can run other programs"),
+            ("tmux new", "it runs another program"),
+            ("export PATH=\"$PWD/bin:$PATH\"; cargo test", "it sets PATH"),
+            ("PATH=$PWD/bin:$PATH make", "it sets PATH"),
+            ("LD_PRELOAD=./x.so ls", "it sets LD_PRELOAD"),
+            ("update-alternatives --config x", "it may run other programs"),
         ] {
             let reasons = analyse(command, &Blocklist::new::<&str>([])).reasons();
             assert!(

@@ -1,14 +1,20 @@
 //! Other spellings of a command, which rules that deny or ask must also see.
 
+use std::collections::HashMap;
+
 use super::Analysis;
-use super::word::{Word, quoted};
+use super::category::is_known;
+use super::word::{Word, base_name, quoted};
 use super::wrappers::is_wrapper;
 
 /// Maximum number of words before a subcommand that are examined.
 const MAX_LEADING: usize = 24;
 
-/// Maximum number of pieces of code that are examined.
-const MAX_PIECES: usize = 256;
+/// Maximum number of commands that are looked for in one piece of code.
+const MAX_PIECES: usize = 2048;
+
+/// Maximum number of aliases of git that lead to each other.
+const MAX_ALIASES: usize = 10;
 
 /// Options of `git` before its subcommand whose value is the next word.
 const GIT_VALUES: &[&str] = &[
@@ -31,15 +37,13 @@ impl Analysis {
             let (Some(program), [_, arguments @ ..]) = (&command.program, command.words.as_slice()) else {
                 continue;
             };
-            for rest in starts(program, arguments) {
-                found.push(joined(program, rest));
-            }
+            found.extend(after_options(program, arguments));
             if program == "git" {
                 found.extend(aliased(arguments));
             }
-            if is_wrapper(program) {
-                let rests = (0..arguments.len().min(MAX_LEADING)).filter_map(|start| arguments.get(start..));
-                found.extend(rests.filter_map(|rest| Some(joined(rest.first()?.fixed()?, rest.get(1..)?))));
+            // A program that is not known may run its arguments.
+            if is_wrapper(program) || !is_known(program) {
+                found.extend(wrapped(arguments));
             }
             // A program outside the system's folders has its path in the text.
             if command.text != joined(program, arguments) {
@@ -53,17 +57,61 @@ impl Analysis {
     }
 }
 
-/// Returns the commands that may be written in code of another language: `git push` for `os.system("git push")` and for
-/// `run git push`.
-fn in_code(code: &str) -> Vec<String> {
-    let pieces = code.split(['"', '\'', '`', ';', '|', '&', '(', ')', '{', '}', '!', '=', '\n']);
-    let mut found = Vec::new();
-    for piece in pieces.take(MAX_PIECES) {
-        let words: Vec<&str> = piece.split_whitespace().collect();
-        let starts = 0..words.len().min(MAX_LEADING);
-        found.extend(starts.filter_map(|start| Some(words.get(start..)?.join(" "))));
+/// Returns the commands that may start at each of some words.
+fn wrapped(words: &[Word]) -> Vec<String> {
+    // `parallel` takes the rest of the command after such a mark.
+    let is_mark = |word: &&Word| word.value().is_some_and(|text| text.starts_with(":::"));
+    let unmarked: Vec<Word> = words.iter().filter(|word| !is_mark(word)).cloned().collect();
+    let lists = [words, unmarked.as_slice()];
+    let starts = lists
+        .iter()
+        .flat_map(|words| (0..words.len().min(MAX_LEADING)).filter_map(|start| words.get(start..)));
+    starts.flat_map(spelled).collect()
+}
+
+/// Returns a command by the name of its program, and without the options before its subcommand.
+fn spelled(words: &[Word]) -> Vec<String> {
+    let Some((program, arguments)) = words.split_first() else {
+        return Vec::new();
+    };
+    let program = base_name(program.fixed().unwrap_or_default());
+    if program.is_empty() {
+        return Vec::new();
     }
-    found.truncate(MAX_PIECES);
+    let mut found = vec![joined(program, arguments)];
+    if let Some(subcommand) = program.strip_prefix("git-") {
+        found.push(joined(&format!("git {subcommand}"), arguments));
+    }
+    found.extend(after_options(program, arguments));
+    found
+}
+
+fn after_options(program: &str, arguments: &[Word]) -> Vec<String> {
+    let rests = starts(program, arguments);
+    rests.into_iter().map(|rest| joined(program, rest)).collect()
+}
+
+/// Returns the commands that may be written in code of another language: `git push` for `os.system("git push")`, for
+/// `run git push` and for `subprocess.run(["git", "push"])`.
+fn in_code(code: &str) -> Vec<String> {
+    let texts = code.split(['"', '\'', '`', ';', '|', '&', '(', ')', '{', '}', '!', '=', '\n']);
+    // The words of a list are in quotes of their own.
+    let lists = code.split(['`', ';', '|', '&', ')', ']', '{', '}', '!', '=', '\n']);
+    let is_between = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | ',' | '(' | '[' | '\\');
+    let pieces = texts
+        .map(|piece| piece.split_whitespace().collect::<Vec<_>>())
+        .chain(lists.map(|piece| piece.split(is_between).filter(|word| !word.is_empty()).collect()));
+    let mut found = Vec::new();
+    for piece in pieces {
+        let words: Vec<Word> = piece.into_iter().map(Word::literal).collect();
+        for start in 0..words.len() {
+            let end = (start + MAX_LEADING).min(words.len());
+            found.extend(words.get(start..end).map(spelled).unwrap_or_default());
+            if found.len() > MAX_PIECES {
+                return found;
+            }
+        }
+    }
     found
 }
 
@@ -116,19 +164,41 @@ fn aliased(arguments: &[Word]) -> Vec<String> {
     let attached = arguments
         .iter()
         .filter_map(|word| word.value()?.strip_prefix("-c"));
-    let mut found = Vec::new();
+    let mut aliases: HashMap<String, &str> = HashMap::new();
     for (name, meaning) in settings.chain(attached).filter_map(|text| text.split_once('=')) {
-        let Some(name) = name
-            .to_ascii_lowercase()
-            .strip_prefix("alias.")
-            .map(str::to_owned)
-        else {
-            continue;
-        };
-        let called = arguments.iter().position(|word| word.value() == Some(&name));
-        if let Some(rest) = called.and_then(|at| arguments.get(at + 1..)) {
-            found.push(joined(&format!("git {meaning}"), rest));
+        if let Some(name) = name.to_ascii_lowercase().strip_prefix("alias.") {
+            aliases.insert(name.to_owned(), meaning);
         }
+    }
+    let mut found = Vec::new();
+    for name in aliases.keys() {
+        let called = arguments
+            .iter()
+            .position(|word| word.value().is_some_and(|text| text.eq_ignore_ascii_case(name)));
+        if let Some(rest) = called.and_then(|at| arguments.get(at + 1..)) {
+            found.extend(followed(&aliases, name, rest));
+        }
+    }
+    found
+}
+
+/// Returns the commands that an alias stands for, which may be an alias again.
+fn followed(aliases: &HashMap<String, &str>, name: &str, rest: &[Word]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut words = vec![Word::literal(name)];
+    words.extend(rest.iter().cloned());
+    for _ in 0..MAX_ALIASES {
+        let first = words.first().and_then(Word::value).unwrap_or_default();
+        let Some(meaning) = aliases.get(&first.to_ascii_lowercase()) else {
+            break;
+        };
+        let text = meaning.trim_start_matches('!').replace(['"', '\''], "");
+        let mut next: Vec<Word> = text.split_whitespace().map(Word::literal).collect();
+        next.extend(words.drain(..).skip(1));
+        words = next;
+        found.push(joined("git", &words));
+        found.extend(after_options("git", &words));
+        found.extend(spelled(&words));
     }
     found
 }
@@ -177,6 +247,31 @@ mod tests {
             ("python3 -c 'import os; os.system(\"git push\")'", "git push"),
             ("awk 'BEGIN { system(\"git push\") }'", "git push"),
             ("tmux new 'git push'", "git push"),
+            ("taskset 1 /usr/bin/git push", "git push"),
+            ("setpriv --reuid 1 /usr/bin/git -C . push", "git push"),
+            ("git rebase -x '/usr/bin/git push' HEAD", "git push HEAD"),
+            (
+                "python3 -c 'import os; os.system(\"/usr/bin/git push\")'",
+                "git push",
+            ),
+            ("python3 -c 'import os; os.system(\"git -C . push\")'", "git push"),
+            (
+                "python3 -c 'import subprocess; subprocess.run([\"git\",\"push\"],check=True)'",
+                "git push",
+            ),
+            ("perl -e 'exec \"git\",\"push\"'", "git push"),
+            ("ruby -e 'system(%w[git push])'", "git push"),
+            (
+                "node -e 'require(\"child_process\").spawnSync(\"git\", [\"push\"])'",
+                "git push",
+            ),
+            ("git -c alias.q=p -c alias.p=push q origin", "git push origin"),
+            ("git -c alias.p='-C . push' p", "git push"),
+            ("git -c alias.p='!/usr/bin/git push' p", "git push"),
+            ("parallel git ::: push", "git push"),
+            ("parallel /usr/bin/git ::: push", "git push"),
+            ("unknown-tool /usr/bin/git push", "git push"),
+            ("taskset 1 /usr/lib/git-core/git-push", "git push"),
         ];
         for (command, spelling) in cases {
             let found = analyse(command, &Blocklist::default()).spellings();
@@ -191,6 +286,9 @@ mod tests {
             "git --no-pager log push",
             "ls -la",
             "git commit -m 'git push'",
+            "echo git push",
+            "grep -r git push",
+            "git -c alias.p=pull -c alias.q=push p",
         ] {
             let found = analyse(command, &Blocklist::default()).spellings();
             assert!(

@@ -1,10 +1,10 @@
 //! Parsing, and checks that the syntax tree covers the text the way bash reads it.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use tree_sitter::{Node, ParseOptions, ParseState, Parser, Tree};
 
+use super::regions;
 use super::source::is_joined;
 
 /// Maximum length of a text in bytes.
@@ -46,6 +46,7 @@ pub(super) fn parse(text: &str) -> Result<Tree, Unreadable> {
         end_of_last: 0,
     }
     .node(tree.root_node(), 0)?;
+    regions::check(tree.root_node(), text).or_else(syntax)?;
     Ok(tree)
 }
 
@@ -288,44 +289,12 @@ impl Checks<'_> {
         if !body_ok || !end_ok {
             return syntax("the end of a here-document is unclear");
         }
-        match part("heredoc_body") {
-            Some(body) if written == delimiter => self.expanding_body(body),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn is_blank(&self, from: usize, to: usize) -> bool {
         self.text
             .get(from..to)
             .is_some_and(|text| text.chars().all(|c| matches!(c, '\t' | ' ' | '\n')))
-    }
-
-    /// Checks that the tree contains every expansion that bash will perform in a here-document.
-    fn expanding_body(&self, body: Node<'_>) -> Result<(), Unreadable> {
-        let known: HashMap<usize, usize> = children(body)
-            .into_iter()
-            .filter(|node| node.kind() != "heredoc_content")
-            .map(|node| (node.start_byte(), node.end_byte()))
-            .collect();
-        let mut chars = text_of(body, self.text).char_indices().peekable();
-        while let Some((index, c)) = chars.next() {
-            if let Some(end) = known.get(&(body.start_byte() + index)) {
-                let end = end - body.start_byte();
-                while chars.next_if(|(index, _)| *index < end).is_some() {}
-                continue;
-            }
-            let next = chars.peek().map(|(_, c)| *c);
-            match c {
-                '\\' => {
-                    chars.next();
-                }
-                '`' => return syntax("backticks in a here-document; use $( )"),
-                '$' if matches!(next, Some('(' | '{' | '[')) => {
-                    return syntax("an expansion in a here-document is unclear");
-                }
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }

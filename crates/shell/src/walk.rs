@@ -6,11 +6,11 @@ use std::ops::Range;
 use tree_sitter::Node;
 
 use super::category;
-use super::environment::split_assignment;
+use super::environment::{assigned_text, split_assignment};
 use super::reader::Reader;
 use super::source::{self, Hole};
 use super::tree::{children, text_of};
-use super::word::Word;
+use super::word::{Piece, Word};
 use super::{Redirect, RedirectKind};
 
 /// One walk over one text.
@@ -18,6 +18,8 @@ pub(super) struct Walk<'w, 'r> {
     pub(super) reader: &'w mut Reader<'r>,
     pub(super) text: &'w str,
     pub(super) via: &'w [String],
+    /// The substitutions that were visited.
+    seen: HashSet<usize>,
 }
 
 /// A part of a simple command: a word, or an assignment before it.
@@ -35,9 +37,33 @@ struct Collected<'t> {
     redirect_starts: Vec<usize>,
 }
 
-impl Walk<'_, '_> {
+impl<'w, 'r> Walk<'w, 'r> {
+    pub(super) fn new(reader: &'w mut Reader<'r>, text: &'w str, via: &'w [String]) -> Self {
+        Self {
+            reader,
+            text,
+            via,
+            seen: HashSet::new(),
+        }
+    }
+
+    /// Reads the whole tree.
+    pub(super) fn read(&mut self, root: Node<'_>) {
+        self.functions(root);
+        self.visit(root);
+        if self.misses(root) {
+            self.unclear("a substitution");
+        }
+    }
+
+    /// Returns true if a substitution was not visited, so that its commands are not known.
+    fn misses(&self, node: Node<'_>) -> bool {
+        let runs = matches!(node.kind(), "command_substitution" | "process_substitution");
+        runs && !self.seen.contains(&node.id()) || children(node).into_iter().any(|child| self.misses(child))
+    }
+
     /// Refuses functions that a text defines anywhere with the name of a program.
-    pub(super) fn functions(&mut self, node: Node<'_>) {
+    fn functions(&mut self, node: Node<'_>) {
         if node.kind() == "function_definition"
             && let Some(name) = node.child_by_field_name("name")
         {
@@ -58,11 +84,14 @@ impl Walk<'_, '_> {
     }
 
     /// Visits a node and all its descendants.
-    pub(super) fn visit(&mut self, node: Node<'_>) {
+    fn visit(&mut self, node: Node<'_>) {
         match node.kind() {
             // A `cd` in a subshell does not move the shell around it.
             "subshell" | "pipeline" | "command_substitution" | "process_substitution" => {
                 let shell = self.reader.place.shell.clone();
+                self.seen.insert(node.id());
+                // bash prefers to read this as arithmetic.
+                self.reader.evaluation.evaluates |= text_of(node, self.text).trim_start().starts_with("$((");
                 self.each(node);
                 self.reader.place.shell = shell;
             }
@@ -91,21 +120,39 @@ impl Walk<'_, '_> {
                 self.each(node);
             }
             "for_statement" => {
+                let mut cursor = node.walk();
+                let values = node.children_by_field_name("value", &mut cursor);
+                let values: String = values.map(|value| self.literal(value)).collect();
+                self.reader.evaluation.note_literal(&values);
                 if let Some(name) = node.child_by_field_name("variable") {
                     self.reader.assigned(&format!("{}=?", text_of(name, self.text)));
                 }
                 self.each(node);
             }
             "arithmetic_expansion" | "subscript" | "c_style_for_statement" => {
-                self.reader.evaluates |= has_name(node);
+                self.reader.evaluation.evaluates |= has_name(node);
                 self.each(node);
             }
             "compound_statement" if text_of(node, self.text).starts_with("((") => {
-                self.reader.evaluates |= has_name(node);
+                self.reader.evaluation.evaluates |= has_name(node);
+                self.each(node);
+            }
+            "string_content" | "word" => {
+                let text = text_of(node, self.text).replace("\\\n", "");
+                self.reader.evaluation.note_literal(&text.replace('\\', ""));
+                self.each(node);
+            }
+            "concatenation" | "array" | "string" => {
+                self.reader.evaluation.note_literal(&self.literal(node));
                 self.each(node);
             }
             "test_command" => {
-                self.reader.evaluates |= self.compares_numbers(node);
+                let text = text_of(node, self.text);
+                // An operator may be quoted, or come from a variable.
+                let plain = text.replace(['\\', '\'', '"'], "");
+                self.reader.evaluation.evaluates |=
+                    self.compares_numbers(node) || plain.split_whitespace().any(|word| word == "-v");
+                self.reader.evaluation.may_evaluate |= text.contains('$');
                 self.each(node);
             }
             "herestring_redirect" => {
@@ -116,10 +163,30 @@ impl Walk<'_, '_> {
                 if node.kind() == "heredoc_body" {
                     self.reader.note_input(text_of(node, self.text));
                 }
-                self.reader.note_literal(text_of(node, self.text));
+                self.reader.evaluation.note_literal(text_of(node, self.text));
                 self.each(node);
             }
             _ => self.each(node),
+        }
+    }
+
+    /// Returns the text of a word without quotes and expansions.
+    fn literal(&self, node: Node<'_>) -> String {
+        match node.kind() {
+            // Escapes may stand for any character.
+            "ansi_c_string" if text_of(node, self.text).contains('\\') => "`".to_owned(),
+            "expansion" => children(node)
+                .into_iter()
+                .map(|child| self.literal(child))
+                .collect(),
+            kind if is_hole(kind) => " ".to_owned(),
+            _ if node.child_count() > 0 => children(node)
+                .into_iter()
+                .map(|child| self.literal(child))
+                .collect(),
+            _ => text_of(node, self.text)
+                .replace("\\\n", "")
+                .replace(['\\', '\'', '"'], ""),
         }
     }
 
@@ -157,7 +224,7 @@ impl Walk<'_, '_> {
                 "`@P` runs the content of a variable. Write the command out.".to_owned(),
             );
         }
-        self.reader.evaluates |= inner.starts_with('!');
+        self.reader.evaluation.evaluates |= inner.starts_with('!');
         if children(node)
             .iter()
             .any(|child| matches!(child.kind(), "=" | ":="))
@@ -170,7 +237,7 @@ impl Walk<'_, '_> {
         }
         // A substring is arithmetic, whose variables may hold code.
         if children(node).iter().any(|child| child.kind() == ":") {
-            self.reader.evaluates = true;
+            self.reader.evaluation.evaluates = true;
         }
         self.each(node);
     }
@@ -214,7 +281,10 @@ impl Walk<'_, '_> {
                 continue;
             }
             match self.words(&part, source, &holes) {
-                Some(found) if is_assignment => assignments.push(assigned_text(source, &found)),
+                Some(found) if is_assignment => assignments.push(match found.as_slice() {
+                    [only] => assigned_text(only),
+                    _ => source.to_owned(),
+                }),
                 Some(found) => words.extend(found),
                 None => return,
             }
@@ -259,6 +329,7 @@ impl Walk<'_, '_> {
                     && node
                         .child_by_field_name("value")
                         .is_some_and(|value| value.kind() == "array");
+                self.reader.evaluation.evaluates |= self.has_computed_index(node);
                 if array {
                     out.nodes.extend(children(node));
                 } else {
@@ -270,6 +341,20 @@ impl Walk<'_, '_> {
                 });
             }
         }
+    }
+
+    /// Returns true if an assignment has an index other than a number, which bash evaluates: `a[i]=1` and `a=([i]=1)`.
+    /// Only the index of an associative array is plain text, but which arrays are is not known.
+    fn has_computed_index(&self, assignment: Node<'_>) -> bool {
+        let text = |field| {
+            let node = assignment.child_by_field_name(field);
+            node.map_or("", |node| text_of(node, self.text))
+        };
+        let list = text("value");
+        let is_indexed = list.starts_with('(') && (list.contains("]=") || list.contains("]+="));
+        let indexes = list.split('[').skip(1).map(|rest| format!("[{rest}"));
+        assignment.kind() == "variable_assignment"
+            && (is_computed(text("name")) || is_indexed && indexes.into_iter().any(|text| is_computed(&text)))
     }
 
     /// Merges nodes without a blank between them, which are one word in bash. A digit directly before `>` is
@@ -299,15 +384,7 @@ impl Walk<'_, '_> {
 
     /// Returns the outermost expansions inside a node.
     fn holes<'t>(&self, node: Node<'t>) -> Vec<Node<'t>> {
-        let is_hole = matches!(
-            node.kind(),
-            "simple_expansion"
-                | "expansion"
-                | "command_substitution"
-                | "process_substitution"
-                | "arithmetic_expansion"
-        );
-        if is_hole {
+        if is_hole(node.kind()) {
             return vec![node];
         }
         children(node)
@@ -331,12 +408,14 @@ impl Walk<'_, '_> {
             self.unclear(&format!("the word `{short}`"));
             return None;
         };
+        let known = known_text(&pieces);
+        self.reader.evaluation.note_literal(&known);
+        if split_assignment(&known).is_some() {
+            self.reader.evaluation.note_assigned(&known);
+        }
         let words = Word::from_pieces(source, &pieces);
-        match &words {
-            Some(words) => words
-                .iter()
-                .for_each(|word| self.reader.note_literal(word.prefix())),
-            None => self.reader.too_complex(),
+        if words.is_none() {
+            self.reader.too_complex();
         }
         words
     }
@@ -355,6 +434,13 @@ impl Walk<'_, '_> {
         for extra in targets {
             self.collect(extra, out);
         }
+        let after = self.text.get(target.end_byte()..).unwrap_or_default();
+        if !after.is_empty()
+            && !after.starts_with(|c| " \t\n;&|()<>`".contains(c))
+            && !after.starts_with("\\\n")
+        {
+            self.unclear("the file of a redirection");
+        }
         let holes = self.holes(target);
         let part = Part {
             range: target.byte_range(),
@@ -371,14 +457,43 @@ impl Walk<'_, '_> {
             Some(">>" | "&>>") => RedirectKind::Append,
             // A number is another descriptor; anything else is a file.
             Some("<&" | ">&" | "<&-" | ">&-") if value.as_deref().is_some_and(is_descriptor) => return,
+            // bash expands the name of such a file twice.
+            Some("<&" | ">&" | "<&-" | ">&-")
+                if value.as_deref().is_none_or(|file| file.contains(['$', '`', '('])) =>
+            {
+                return self.unclear("the file after `>&`; write `> file 2>&1`");
+            }
             _ => RedirectKind::Write,
         };
         self.reader.redirect(Redirect { kind, target: value });
     }
 }
 
+fn is_hole(kind: &str) -> bool {
+    matches!(
+        kind,
+        "simple_expansion"
+            | "expansion"
+            | "command_substitution"
+            | "process_substitution"
+            | "arithmetic_expansion"
+    )
+}
+
+/// Returns true for the descriptor of `>&1`, `>&-` and `>&1-`. `2-3` is a file.
 fn is_descriptor(text: &str) -> bool {
-    text.chars().all(|c| c.is_ascii_digit() || c == '-')
+    let number = text.strip_suffix('-').unwrap_or(text);
+    number.chars().all(|c| c.is_ascii_digit())
+}
+
+/// Returns true for `name[index]`, `[index]` and what follows, unless the index is a number.
+pub(super) fn is_computed(text: &str) -> bool {
+    let Some((name, rest)) = text.split_once('[') else {
+        return false;
+    };
+    let is_index = name.chars().all(|c| c.is_alphanumeric() || c == '_');
+    let index = rest.split_once(']').map_or(rest, |(index, _)| index);
+    is_index && (index.is_empty() || !index.chars().all(|c| c.is_ascii_digit()))
 }
 
 /// Returns true if arithmetic reads a variable.
@@ -389,10 +504,11 @@ fn has_name(node: Node<'_>) -> bool {
     ) || children(node).into_iter().any(has_name)
 }
 
-/// Returns `NAME=value`, with the known part of the value.
-fn assigned_text(source: &str, words: &[Word]) -> String {
-    match words {
-        [only] => only.value().unwrap_or(source).to_owned(),
-        _ => source.to_owned(),
-    }
+/// Returns the known parts of a word.
+fn known_text(pieces: &[Piece]) -> String {
+    let known = pieces.iter().map(|piece| match piece {
+        Piece::Char { value, .. } => *value,
+        Piece::Unknown { .. } => ' ',
+    });
+    known.collect()
 }

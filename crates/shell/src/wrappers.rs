@@ -11,7 +11,7 @@ use super::word::Word;
 
 /// Reads a wrapper and the command it wraps; returns true if the program is a wrapper.
 pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], via: &[String]) -> bool {
-    if LAUNCHERS.split_whitespace().any(|name| name == program) {
+    if is_launcher(program) {
         for word in arguments {
             reader.foreign_code(word.prefix(), Category::Admin);
             if program == "parallel" && word.value().is_none() {
@@ -32,10 +32,14 @@ pub(super) fn read(reader: &mut Reader<'_>, program: &str, arguments: &[Word], v
     true
 }
 
+/// Returns true if a program runs a command in its arguments that is not read.
+pub(super) fn is_launcher(program: &str) -> bool {
+    LAUNCHERS.split_whitespace().any(|name| name == program)
+}
+
 /// Returns true if a program runs the command in its arguments.
 pub(super) fn is_wrapper(program: &str) -> bool {
-    LAUNCHERS.split_whitespace().any(|name| name == program)
-        || WRAPPERS.iter().any(|wrapper| wrapper.name == program)
+    is_launcher(program) || WRAPPERS.iter().any(|wrapper| wrapper.name == program)
 }
 
 fn option<'g>(given: &'g [Given], names: &[&str]) -> Option<&'g Given> {
@@ -137,7 +141,7 @@ fn environment(reader: &mut Reader<'_>, program: &str, given: &[Given], rest: &[
         match word.prefix().split_once('=') {
             Some((name, _)) if !word.may_be_several() => {
                 if split_assignment(word.prefix()).is_some() {
-                    assignments.push(word.value().unwrap_or(word.source()).to_owned());
+                    assignments.push(super::environment::assigned_text(word));
                 } else {
                     reader.refuse(
                         "shell.environment",
@@ -168,6 +172,13 @@ fn cleared(reader: &mut Reader<'_>, given: &[Given]) {
 }
 
 fn more_arguments(reader: &mut Reader<'_>, given: &[Given], rest: &[Word], via: &[String]) {
+    if let Some(slot) = option(given, &["process-slot-var"]) {
+        // The command gets a variable of this name.
+        match slot.value.as_ref().and_then(Word::fixed) {
+            Some(name) => reader.assigned(&format!("{name}=?")),
+            None => reader.unknown_program("xargs --process-slot-var"),
+        }
+    }
     let replaced = option(given, &["I", "i", "replace"]).map(|given| match &given.value {
         Some(value) => value.fixed().unwrap_or_default().to_owned(),
         None => "{}".to_owned(),

@@ -1,5 +1,6 @@
 //! DIST-8: moves sessions between databases.
 
+use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use windlass_core::clock::Clock;
 use windlass_core::id::SessionId;
 use windlass_core::log::{LogError, SessionInfo, SessionQuery, Store};
 use windlass_postgres::PostgresStore;
-use windlass_postgres::transfer::{COMMON_TABLES, CopiedRows, CopiedTable};
+use windlass_postgres::transfer::{BOOKINGS, COMMON_TABLES, CopiedRows, CopiedTable, CopiedValue};
 
 use crate::sqlite::SqliteStore;
 use crate::{Started, start};
@@ -22,7 +23,7 @@ pub struct CopyReport {
 }
 
 /// Copies every session from one store to another, with everything that belongs to it: entries, costs, attachments,
-/// recorded exchanges, sub-agents, goals; and preferences and the record of scheduled jobs. Each session is written as a
+/// recorded exchanges, sub-agents, goals; and the costs of deleted sessions, preferences and the record of scheduled jobs. Each session is written as a
 /// whole or not at all, so a copy that was stopped can be run again. `told` is called before each session with its
 /// number, the number of all, and the session.
 ///
@@ -42,6 +43,7 @@ pub async fn copy(
         ..SessionQuery::default()
     };
     let mut sessions = from.store().list(&all).await?;
+    let ids: HashSet<String> = sessions.iter().map(|info| info.id.to_string()).collect();
     // Parents before their children.
     sessions.sort_by(|left, right| (left.created_at, &left.id).cmp(&(right.created_at, &right.id)));
     let mut report = CopyReport::default();
@@ -74,10 +76,24 @@ pub async fn copy(
         to.keep_session(&info.id, tables).await?;
         report.copied += 1;
     }
+    copy_left_costs(&from, &to, &ids).await?;
     for table in COMMON_TABLES {
         to.keep_common(table, from.common(table).await?).await?;
     }
     Ok(report)
+}
+
+/// Copies the costs of sessions that were deleted, which count for the limits of a day. Those of a session that has costs
+/// in the target were copied before.
+async fn copy_left_costs(from: &Side, to: &Side, present: &HashSet<String>) -> Result<(), LogError> {
+    let session = |row: &Vec<CopiedValue>| match row.first() {
+        Some(CopiedValue::Text(session)) => session.clone(),
+        _ => String::new(),
+    };
+    let known: HashSet<String> = to.common(&BOOKINGS).await?.iter().map(session).collect();
+    let mut left = from.common(&BOOKINGS).await?;
+    left.retain(|row| !present.contains(&session(row)) && !known.contains(&session(row)));
+    to.keep_common(&BOOKINGS, left).await
 }
 
 /// Refuses a session that exists in both stores with different content.

@@ -4,7 +4,7 @@
 //! terminal can do is returned as an [`Effect`].
 
 mod answers;
-mod commands;
+pub(crate) mod commands;
 #[cfg(test)]
 #[path = "app/fake_tests.rs"]
 mod fake;

@@ -29,6 +29,7 @@ mod theme;
 mod transcript;
 mod tty;
 
+pub use self::app::commands::is_local_command;
 pub use self::desktop::{Desktop, Image};
 pub use self::keys::{Chord, KeyAction, KeyBindingError, KeyBindings};
 pub use self::run::{Exited, Looks, Notifications, Start, Surface, TuiError, Why, run};

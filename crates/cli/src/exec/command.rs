@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::StreamExt;
 use windlass_api::{
     ClientError, Commands, EVENT_VERSION, Envelope, Event, EventStream, FinishReason, Follow, SessionId,
+    command_line,
 };
 
 use super::{Job, Runner, connect};
@@ -13,6 +14,7 @@ use crate::engine::not_begun;
 use crate::exit::Exit;
 use crate::output::Outcome;
 use windlass_config::Problem;
+use windlass_core::permission::Mode;
 use windlass_host::models::Models;
 
 impl Runner<'_> {
@@ -25,7 +27,7 @@ impl Runner<'_> {
     ) -> Result<Outcome, Problem> {
         let mut reply = match self.client.command(&self.session, &job.prompt).await {
             Ok(reply) => reply,
-            Err(error) => return Ok(refused(error)),
+            Err(error) => return Ok(refused(of_terminal(&job.prompt).unwrap_or(error))),
         };
         match reply.follow {
             Follow::Nothing | Follow::Leave => {}
@@ -71,6 +73,21 @@ impl Runner<'_> {
     }
 }
 
+/// Refuses a command that would last until the end of the session, which is the end of this run.
+pub(super) fn check(prompt: &str) -> Result<(), Problem> {
+    let line = command_line(prompt).map(|line| (line.name.to_ascii_lowercase(), line.arguments));
+    let mode = match line.as_ref().map(|(name, arguments)| (name.as_str(), *arguments)) {
+        Some(("mode", mode)) if mode.parse::<Mode>().is_ok() => mode,
+        Some(("plan", "")) => "plan",
+        _ => return Ok(()),
+    };
+    let goal = "; `--goal TEXT` works unattended, and `/plan TEXT` plans a task";
+    Err(Problem::usage(format!(
+        "the mode lasts until a session ends, and this run ends at once: use `windlass exec --mode {mode} \"PROMPT\"`{}",
+        if mode == "plan" { goal } else { "" }
+    )))
+}
+
 /// Wraps the text in the only event of the run. It is not part of the log.
 fn told(session: &SessionId, last: u64, text: &str) -> Envelope {
     Envelope {
@@ -82,6 +99,13 @@ fn told(session: &SessionId, last: u64, text: &str) -> Envelope {
             finish: FinishReason::EndTurn,
         },
     }
+}
+
+/// Returns the error for a command that only the terminal UI has.
+fn of_terminal(prompt: &str) -> Option<ClientError> {
+    let name = command_line(prompt)?.name;
+    let text = || format!("/{name} is a command of the terminal UI: run `windlass` in a terminal");
+    windlass_tui::is_local_command(name).then(|| ClientError::CommandUsage(text()))
 }
 
 fn refused(error: ClientError) -> Outcome {

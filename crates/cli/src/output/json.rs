@@ -7,6 +7,7 @@ use windlass_api::Envelope;
 
 use super::{Printer, RunResult, Style};
 use crate::exit::Exit;
+use crate::terminal::Stdout;
 
 pub(super) struct JsonPrinter {
     style: Style,
@@ -71,7 +72,7 @@ pub(crate) fn print(result: &RunResult) -> io::Result<()> {
         "total_cost_usd": totals.cost_usd,
         "duration_ms": result.duration_ms,
     });
-    let mut out = io::stdout().lock();
+    let mut out = Stdout;
     writeln!(out, "{object}")?;
     out.flush()
 }

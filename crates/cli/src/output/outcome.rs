@@ -50,12 +50,7 @@ impl Outcome {
 
     /// The same result of a run that took too long.
     pub(crate) fn late(self) -> Self {
-        Self::failed(
-            Exit::Failed,
-            "timeout",
-            "the time of --timeout is over".to_owned(),
-            None,
-        )
+        Self::failed(Exit::Failed, "timeout", "timed out (--timeout)".to_owned(), None)
     }
 
     /// A result with an answer.

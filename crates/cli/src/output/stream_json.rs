@@ -1,10 +1,11 @@
 //! Prints one JSON event per line, as it happens. The format is `docs/events.schema.json`.
 
-use std::io::{self, BufWriter, Stdout, Write};
+use std::io::{self, BufWriter, Write};
 
 use windlass_api::Envelope;
 
 use super::{Printer, RunResult, Style, json};
+use crate::terminal::Stdout;
 
 pub(super) struct StreamJsonPrinter {
     out: BufWriter<Stdout>,
@@ -14,7 +15,7 @@ pub(super) struct StreamJsonPrinter {
 impl StreamJsonPrinter {
     pub(super) fn new(style: Style) -> Self {
         Self {
-            out: BufWriter::with_capacity(64 * 1024, io::stdout()),
+            out: BufWriter::with_capacity(64 * 1024, Stdout),
             style,
         }
     }

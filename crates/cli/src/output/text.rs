@@ -11,7 +11,7 @@ use windlass_service::format::cut;
 
 use super::spinner::Spinner;
 use super::{Printer, RunResult};
-use crate::terminal::{plain, tell};
+use crate::terminal::{Stdout, plain, tell};
 use windlass_args::ColorChoice;
 
 /// Maximum length of a goal in the notice that it was reached, in characters.
@@ -201,15 +201,15 @@ impl TextPrinter {
 
     fn stream_raw(&mut self, text: &str) -> io::Result<()> {
         self.spinner.clear();
-        io::stdout().write_all(plain(text).as_bytes())
+        Stdout.write_all(plain(text).as_bytes())
     }
 
     /// Ends the line of streamed text before something else is written.
     fn break_line(&mut self) -> io::Result<()> {
         if !self.shown.is_empty() {
             let end = if self.shown.ends_with('\n') { "" } else { "\n" };
-            io::stdout().write_all(end.as_bytes())?;
-            io::stdout().flush()?;
+            Stdout.write_all(end.as_bytes())?;
+            Stdout.flush()?;
             self.shown.clear();
         }
         self.replayed = None;
@@ -271,7 +271,7 @@ impl Printer for TextPrinter {
                     self.replayed = Some(0);
                     // The notice goes on a separate line, in the middle of the reply.
                     self.stream_raw("\n")?;
-                    io::stdout().flush()?;
+                    Stdout.flush()?;
                 }
                 self.style.notice_event(&envelope.event);
             }
@@ -280,7 +280,7 @@ impl Printer for TextPrinter {
                 if !self.shown.is_empty() {
                     self.replayed = Some(0);
                     self.stream_raw("\n")?;
-                    io::stdout().flush()?;
+                    Stdout.flush()?;
                 }
                 self.style.notice_event(&envelope.event);
             }
@@ -342,7 +342,7 @@ impl Printer for TextPrinter {
     }
 
     fn idle(&mut self) -> io::Result<()> {
-        io::stdout().flush()
+        Stdout.flush()
     }
 
     fn tick(&mut self) {
@@ -374,7 +374,7 @@ impl Printer for TextPrinter {
         if let Some(answer) = &result.answer {
             // The streamed text is already the answer, unless the answer came another way (`done`, a limit).
             if streamed.trim() == answer.trim() {
-                io::stdout().write_all(if streamed.ends_with('\n') { b"" } else { b"\n" })?;
+                Stdout.write_all(if streamed.ends_with('\n') { b"" } else { b"\n" })?;
             } else {
                 let lead = if streamed.is_empty() || streamed.ends_with('\n') {
                     ""
@@ -386,12 +386,12 @@ impl Printer for TextPrinter {
                 } else {
                     answer.clone()
                 };
-                writeln!(io::stdout(), "{lead}{text}")?;
+                writeln!(Stdout, "{lead}{text}")?;
             }
         } else if !streamed.is_empty() && !streamed.ends_with('\n') {
-            writeln!(io::stdout())?;
+            writeln!(Stdout)?;
         }
-        io::stdout().flush()?;
+        Stdout.flush()?;
         self.style.trouble(result);
         for event in std::mem::take(&mut self.after) {
             self.style.notice_event(&event);

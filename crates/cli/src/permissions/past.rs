@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use windlass_api::{CallId, Event};
+use windlass_api::{CallId, Event, is_own_call};
 use windlass_core::event::Waiting;
 use windlass_core::log::record;
 use windlass_core::log::{Entry, SessionInfo, SessionQuery};
@@ -22,6 +22,8 @@ use windlass_config::settings::Settings;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Ran,
+    /// The user typed the command, which approves it.
+    Typed,
     /// The user was asked and approved the call.
     AskedAndRan,
     Denied,
@@ -33,19 +35,26 @@ impl Fate {
     fn word(self) -> &'static str {
         match self {
             Self::Ran => "ran",
+            Self::Typed => "you ran it",
             Self::AskedAndRan => "asked, ran",
             Self::Denied => "denied",
             Self::AskedAndDenied => "asked, denied",
         }
     }
 
-    /// The decision of the rules at that time.
-    fn verdict(self) -> Verdict {
+    /// Returns true if the rules decided so at that time.
+    fn is(self, verdict: Verdict) -> bool {
         match self {
-            Self::Ran => Verdict::Allow,
-            Self::AskedAndRan | Self::AskedAndDenied => Verdict::Ask,
-            Self::Denied => Verdict::Deny,
+            Self::Ran => verdict == Verdict::Allow,
+            Self::Typed => verdict != Verdict::Deny,
+            Self::AskedAndRan | Self::AskedAndDenied => verdict == Verdict::Ask,
+            Self::Denied => verdict == Verdict::Deny,
         }
+    }
+
+    /// Returns true if a person was there to be asked.
+    fn was_attended(self) -> bool {
+        matches!(self, Self::Typed | Self::AskedAndRan | Self::AskedAndDenied)
     }
 }
 
@@ -103,14 +112,21 @@ fn env<'a>(
 }
 
 fn judge(env: &CallEnv, info: &SessionInfo, call: &Recorded, fate: Fate, counts: &mut Counts) {
-    let judged = env.judge(call);
+    let mut judged = env.judge(call, fate.was_attended());
+    if !fate.is(judged.verdict) {
+        // Nothing records if a person was there while a call ran that nobody was asked about.
+        let other = env.judge(call, !fate.was_attended());
+        if fate.is(other.verdict) {
+            judged = other;
+        }
+    }
     counts.calls += 1;
     if [Verdict::Unknown, Verdict::Invalid].contains(&judged.verdict) {
         counts.unjudged += 1;
         return;
     }
     *counts.verdicts.entry(judged.verdict.word()).or_default() += 1;
-    if judged.verdict != fate.verdict() {
+    if !fate.is(judged.verdict) {
         counts.changed += 1;
         let line = format!("{:<18} now {judged}  ({})", fate.word(), short(info));
         say!("{}", plain(&line).replace('\n', " "));
@@ -150,6 +166,7 @@ fn calls(entries: &[Entry]) -> Vec<(Recorded, Fate)> {
             }
             Event::ToolCall { call_id, name, args } => {
                 let fate = match asked.remove(call_id) {
+                    None if is_own_call(call_id) => Fate::Typed,
                     None => Fate::Ran,
                     Some(true) => Fate::AskedAndRan,
                     Some(false) => Fate::AskedAndDenied,
@@ -173,8 +190,10 @@ fn calls(entries: &[Entry]) -> Vec<(Recorded, Fate)> {
                 // Canceled before the rules decided about it.
                 if content == CANCELED_TEXT {
                     calls.remove(place);
-                } else if content.starts_with("Permission denied")
-                    && let Some((_, _, fate @ Fate::Ran)) = calls.get_mut(place)
+                } else if ["Permission denied", "Refused ("]
+                    .iter()
+                    .any(|begin| content.starts_with(begin))
+                    && let Some((_, _, fate @ (Fate::Ran | Fate::Typed))) = calls.get_mut(place)
                 {
                     *fate = Fate::Denied;
                 }

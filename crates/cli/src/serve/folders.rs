@@ -34,9 +34,9 @@ impl LocalFolders {
 
     /// Checks that files of a session may be written in a folder.
     fn check(&self, folder: &Path) -> Result<(), Problem> {
-        let settings = environment::settings(self.factory.given(), folder)?;
+        let settings = environment::settings(self.factory.given(), wide_folder::existing(folder))?;
         wide_folder::check_given(&settings, folder)?;
-        let above = folder.parent().unwrap_or(folder);
+        let above = wide_folder::existing(folder.parent().unwrap_or(folder));
         let workspace = SandboxAccess::new(&settings.security, above)?.reading_workspace()?;
         match workspace.protects(&folder.to_string_lossy()) {
             None => Ok(()),

@@ -36,6 +36,14 @@ pub(super) async fn import(store: &dyn Store, options: &ImportOptions) -> Result
     let kept = keep(store, &imported, &here, UserName::default()).await;
     let id = kept.map_err(problem)?;
     report(&imported, from, &id);
+    let info = store.get(&id).await.map_err(problem)?;
+    let is_named = info.is_some_and(|info| info.label.name.is_some());
+    if let Some(name) = imported.label.name.as_deref().filter(|_| !is_named) {
+        let name = line(name);
+        tell!(
+            "imported without its name, because another session is called {name}; `windlass sessions rename` gives it one"
+        );
+    }
     Ok(Exit::Ok)
 }
 

@@ -49,6 +49,31 @@ fn export(workspace: &Workspace, store: &str, id: &str) -> String {
     output.stdout
 }
 
+/// DIST-8, DIST-7: the costs of deleted sessions are copied as well, once, so that the limits of a day stay used up.
+#[test]
+fn costs_of_deleted_sessions_are_copied() {
+    let (_sim, workspace) = with_sessions();
+    let sqlite = workspace.home().join("data/windlass.db").display().to_string();
+    let postgres = server().url(&server().empty());
+    let back = workspace.home().join("data/back.db").display().to_string();
+    let gone = ids(&workspace, &sqlite).remove(0);
+    workspace
+        .run(&["sessions", "delete", &gone, "--yes"])
+        .output()
+        .assert_code(0);
+    let spent = |store: &str| {
+        let table = workspace.run(&["sessions", "cost", "--by", "user", "--json", "--store", store]);
+        let table = table.output();
+        table.assert_code(0);
+        table.json()
+    };
+    for (from, to) in [(&sqlite, &postgres), (&sqlite, &postgres), (&postgres, &back)] {
+        workspace.run(&["db", "copy", from, to]).output().assert_code(0);
+        assert_eq!(spent(to), spent(&sqlite), "{to}");
+    }
+    assert_eq!(spent(&back)["rows"][0]["calls"], 4, "{}", spent(&back));
+}
+
 /// DIST-8: sessions are copied from SQLite to Postgres and back, byte for byte; a second copy copies nothing, and a
 /// session that went on in the target is a clash that is named.
 #[test]

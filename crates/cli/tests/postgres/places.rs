@@ -202,7 +202,7 @@ fn a_session_of_a_dead_host_moves_with_its_files() {
         "of `write_file`",
         ".env: tools may not access it, so it is never stored",
         "nested/.env.local: tools may not access it",
-        "The folder at host:alpha is left as it is",
+        "The folder at host:alpha is unchanged",
     ] {
         assert!(report.contains(part), "{part}: {report}");
     }
@@ -354,7 +354,7 @@ fn moves_are_refused_by_name() {
         ),
         (
             "/session move host:gamma".to_owned(),
-            "no server has the place `host:gamma`; there are host:alpha, host:beta",
+            "no server has the place `host:gamma`; the places are host:alpha, host:beta",
         ),
         (
             "/session move host:beta some/folder".to_owned(),

@@ -69,6 +69,26 @@ fn a_person_is_asked_what_would_happen() {
     assert!(!workspace.home().join("data/grants.json").exists());
 }
 
+/// SAFE-6, SAFE-8: with unchanged rules, `permissions test` reports no change for calls that the user allowed, for the
+/// user's own commands, and for one of them that was refused.
+#[test]
+fn what_was_allowed_is_no_change() {
+    let calls = Reply::call("bash", json!({ "command": "rm x.txt" }))
+        .and_call("read_file", json!({ "path": "/etc/hostname" }));
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [calls, Reply::text("fine")]);
+    workspace.write("x.txt", "x");
+    answer(&workspace, "exec go", &["y", "y"]).assert_code(0);
+    assert!(!workspace.has("x.txt"));
+    workspace.run(&["exec", "/shell rm -rf /"]).output();
+    workspace
+        .run(&["exec", "/shell touch y.txt"])
+        .output()
+        .assert_code(0);
+    let tested = workspace.run(&["permissions", "test", "--all-sessions"]).output();
+    let said = &tested.assert_code(0).stdout;
+    assert!(said.starts_with("4 calls in 3 sessions: 0 changed;"), "{tested}");
+}
+
 /// SAFE-6: "always" also holds in later and non-interactive runs, only for what was shown and in this folder;
 /// it can be listed and revoked.
 #[test]

@@ -37,7 +37,7 @@ fn a_wrong_key_is_reported_once() {
                 "{output}"
             );
             assert!(
-                format!("{output}").contains("set TEST_KEY"),
+                format!("{output}").contains("check the key in TEST_KEY"),
                 "{wire} {format}\n{output}"
             );
             assert!(!format!("{output}").contains(wrong), "the key is shown\n{output}");
@@ -120,6 +120,15 @@ fn no_key_anywhere() {
         .assert_code(8)
         .assert_says("no key for provider `anthropic`")
         .assert_says("ANTHROPIC_API_KEY");
+    for provider in [&[][..], &["--provider", "anthropic"]] {
+        let args = [&["exec", "hi", "-o", "json"], provider].concat();
+        let error = workspace.run(&args).output().assert_code(8).json()["error"].clone();
+        let hint = error["hint"].as_str().unwrap_or_default();
+        assert!(
+            error["kind"] == "auth" && hint.contains("windlass connect"),
+            "{error}"
+        );
+    }
     workspace
         .run(&["exec", "hi"])
         .env("ANTHROPIC_API_KEY", "")

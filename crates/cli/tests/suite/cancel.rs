@@ -210,6 +210,30 @@ fn pages_do_not_mind_a_reader_that_leaves() {
     }
 }
 
+/// UI-3, EXT-6: output that a full disk does not take is an error that names standard output.
+#[test]
+fn a_full_disk_is_no_success() {
+    let workspace = workspace();
+    workspace
+        .run(&["exec", "--provider", "sim", "hi"])
+        .output()
+        .assert_code(0);
+    for line in [
+        "sessions list",
+        "config show",
+        "exec -q --provider sim hi",
+        "exec -q --provider sim -o json hi",
+        "exec -q --provider sim -o stream-json hi",
+        "exec -q /help",
+        "--help",
+    ] {
+        let output = workspace.run_on_terminal(&format!("{line} > /dev/full")).output();
+        output.assert_code(1);
+        let said = "error: standard output: No space left on device";
+        assert!(output.stdout.contains(said), "{line}: {output}");
+    }
+}
+
 /// UI-1: unread status lines do not stop the work, as in `windlass exec … 2>&1 >answer | head -1`.
 #[test]
 fn status_lines_may_go_unread() {

@@ -28,6 +28,25 @@ fn a_prompt_needs_no_command() {
     assert_eq!(object(&output.stdout)["result"], "well");
     for (args, expected) in [
         (&["sesions"][..], "`sessions`"),
+        (
+            &["session", "list"],
+            "did you mean `sessions`? To send it as a prompt: `windlass -p \"session …\"`",
+        ),
+        (&["exce", "hi"], "did you mean `exec`?"),
+        (&["exec", "/mode full"], "use `windlass exec --mode full"),
+        (&["exec", "/plan"], "`--goal TEXT` works unattended"),
+        (&["exec", "/keys"], "a command of the terminal UI"),
+        (&["exec", "/login x y"], "/connect"),
+        (&["exec", "/config"], "`windlass config show`"),
+        (
+            &["exec", "--output-last-message", "/nope/x", "hi"],
+            "--output-last-message /nope/x: No such file",
+        ),
+        (
+            &["exec", "--max-cost", "abc", "hi"],
+            "expected an amount in US dollars",
+        ),
+        (&["attach", "http://127.0.0.1:9"], "no server of your own runs at"),
         (&["--model", "x", "exec", "hi"], "options come after the command"),
         (&["help", "nothing"], "`nothing`"),
     ] {
@@ -184,8 +203,8 @@ fn json_on_every_path() {
     let workspace = workspace();
     for format in ["json", "stream-json"] {
         for (args, code, kind) in [
-            (&["exec", "hi"][..], 8, "provider"),
-            (&["exec", "hi", "--provider", "anthropic"], 8, "provider"),
+            (&["exec", "hi"][..], 8, "auth"),
+            (&["exec", "hi", "--provider", "anthropic"], 8, "auth"),
             (&["exec", "hi", "--mode", "strange"], 2, "usage"),
             (&["exec", "hi", "--provider", "sim", "--continue"], 2, "usage"),
         ] {

@@ -371,7 +371,7 @@ fn changes_are_shown_and_undone() {
 #[test]
 fn folders_of_sessions_are_checked() {
     let (_sim, workspace) = with_replies(Protocol::Anthropic, []);
-    let keys = workspace.home().join(".ssh");
+    let keys = workspace.user_home().join(".ssh");
     std::fs::create_dir_all(keys.join("below")).unwrap();
     std::os::unix::fs::symlink("/proc/self", workspace.path().join("me")).unwrap();
     let server = serve(&workspace, &[]);

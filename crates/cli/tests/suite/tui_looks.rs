@@ -161,7 +161,7 @@ fn changes_are_shown_and_sessions_written() {
         "{written}"
     );
     say(&mut screen, "/export talk.md");
-    screen.wait_for("File exists");
+    screen.wait_for("already exists; name a new file");
     say(&mut screen, "/fork");
     screen.wait_until("a copy", |shown| shown.contains("── "));
     leave(&mut screen);

@@ -267,7 +267,7 @@ fn limits_are_reported() {
 /// undone.
 #[test]
 fn writes_outside_are_named() {
-    let outside = tempfile::tempdir().unwrap();
+    let outside = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
     let path = |name: &str| outside.path().join(name).display().to_string();
     let (by_tool, by_command) = (path("tool.txt"), format!("echo x > {}", path("command.txt")));
     let replies = [

@@ -65,7 +65,7 @@ impl Default for Summarize {
     }
 }
 
-const SYSTEM: &str = "You condense the record of a working session so that the work can go on without it. \
+const SYSTEM: &str = "You condense the record of a working session so that the work can continue without it. \
 Keep: what the user asked for and how success is judged, decisions and their reasons, names, paths, commands, \
 numbers and error texts that are still needed, what is done, what is open, and the next step. \
 Leave out raw tool output, and what the user said word for word: that is kept beside it. \

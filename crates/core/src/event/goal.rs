@@ -199,7 +199,9 @@ impl CheckRun {
             let why = check.excerpt.lines().find(|line| line.contains(program));
             let why = why.map_or("its program cannot be started", str::trim);
             (is_unknown || was_so).then(|| {
-                format!("the check `{command}` cannot run: {why}. Set the goal again with a check that runs")
+                format!(
+                    "the check `{command}` cannot run: {why}. Make it run, or start a goal with another check"
+                )
             })
         })
     }

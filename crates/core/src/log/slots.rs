@@ -135,7 +135,7 @@ pub struct SlotSession {
     pub place: String,
     /// Title of a new session.
     pub title: String,
-    /// Key of a session that goes on from run to run; a new session for each run if `None`.
+    /// Key of a session that continues from run to run; a new session for each run if `None`.
     pub key: Option<String>,
 }
 

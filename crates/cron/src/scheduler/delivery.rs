@@ -71,7 +71,7 @@ pub(super) async fn deliver_all(ports: &SchedulerPorts, stop: &CancellationToken
         let told = match &outcome {
             Delivered::Never(why) => Some(format!("the result was not delivered to {target}: {why}")),
             Delivered::Again(_, why) if delivery.attempts == 0 => Some(format!(
-                "the result is not delivered to {target} yet, and tried again later: {why}"
+                "the result could not be delivered to {target}; will retry: {why}"
             )),
             Delivered::Again(..) | Delivered::Yes => None,
         };

@@ -87,7 +87,7 @@ pub(super) async fn find_key(choice: &Choice<'_>, env: Env<'_>) -> Result<Option
             Kept::Key(secret) => (secret, String::new()),
             Kept::Nothing(tried) => {
                 let text = format!("{text} ({tried})");
-                return Err(Problem::new(ProblemKind::Provider, text));
+                return Err(Problem::new(ProblemKind::Auth, text));
             }
         },
     };

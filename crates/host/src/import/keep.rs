@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use windlass_api::{Event, Label, SessionId, UserName};
 use windlass_core::log::{Batch, Durability, Lease, LogError, NewSession, Store};
+use windlass_service::past::name_problem;
 
 use super::Imported;
 
@@ -25,6 +26,13 @@ pub async fn keep(
     };
     let id = imported.id.clone().filter(|_| !known);
     let id = id.unwrap_or_else(SessionId::generate);
+    let name = match &imported.label.name {
+        Some(name) => {
+            let wrong = name_problem(store, (&user, None), name).await?;
+            wrong.is_none().then(|| name.clone())
+        }
+        None => None,
+    };
     let place = imported.place.as_deref();
     let place = place.filter(|place| Path::new(place).is_dir());
     let new = NewSession {
@@ -33,6 +41,8 @@ pub async fn keep(
         label: Label {
             // The key of a session that was exported may be another user's here.
             key: imported.label.key.as_deref().map(|key| user.scoped(key)),
+            // Two sessions never have the same name.
+            name,
             ..imported.label.clone()
         },
         place: place.map_or_else(|| here.display().to_string(), str::to_owned),

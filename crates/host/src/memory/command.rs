@@ -86,7 +86,7 @@ async fn overview(desk: &MemoryDesk, recalled: &[MemoryUnit]) -> Result<String, 
         }
     }
     if text.is_empty() {
-        text.push_str("Nothing is remembered yet. What is said in sessions of this folder can be found with /memory search WORDS.");
+        text.push_str("No memories yet. /memory search WORDS searches the conversations of this folder.");
     }
     Ok(text.trim_end().to_owned())
 }

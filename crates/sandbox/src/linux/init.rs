@@ -19,8 +19,8 @@ use rustix::process::{DumpableBehavior, Pid, Resource, Rlimit, Signal, WaitOptio
 
 use super::resolved::ResolvedPolicy;
 use super::{
-    capabilities, filter, masks, namespaces, path_rules, private, spare, supervise, support, syscalls,
-    warden, wire,
+    capabilities, filter, masks, namespaces, path_rules, private, spare, supervise, support, sweeper,
+    syscalls, warden, wire,
 };
 use crate::policy::{Guard, Network, ResourceLimits};
 use crate::{SandboxError, egress};
@@ -99,6 +99,11 @@ fn serve(socket: &OwnedFd) -> Result<(), Failure> {
         only(socket).map_err(|error| SandboxError::system("closing inherited files", error))?;
     }
     let _ = fs::write("/proc/self/oom_score_adj", OOM_SCORE);
+    // Held by every process of the sandbox. Without a sweeper, the next sandbox removes the placeholders.
+    let _running = match policy.masks {
+        true => sweeper::start(socket, &policy).ok().flatten(),
+        false => None,
+    };
     if policy.masks {
         namespaces::enter(&policy).map_err(Failure::Namespaces)?;
         // The first child of a process that has created a PID namespace is the first in the namespace.

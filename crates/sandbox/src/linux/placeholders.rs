@@ -3,8 +3,8 @@
 //!
 //! An empty folder disturbs least: version control does not see it. A placeholder has ordinary permissions, so that
 //! the user and other programs can use it; as soon as they do, it is theirs. It is recognized by its time of
-//! modification, so that one left behind by a killed program is taken over and removed by the next. Several
-//! sandboxes share a placeholder through a lock.
+//! modification. One that a killed program left behind is removed by its sweeper, or taken over and removed by the next
+//! program. Several sandboxes share a placeholder through a lock.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -105,26 +105,59 @@ impl Placeholders {
         Err(Errno::BUSY)
     }
 
+    /// Returns false if another program removed or replaced a placeholder: nothing keeps its place any longer.
+    pub(super) fn still_hold(&self) -> bool {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.iter().all(|(path, object)| same(path, object))
+    }
+
+    /// Returns true if a line of output contains the name of a placeholder.
+    pub(super) fn is_one_in(&self, line: &str) -> bool {
+        let held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut names = held.keys().filter_map(|path| path.file_name()?.to_str());
+        names.any(|name| line.contains(name))
+    }
+
+    /// Forgets the placeholders that another program removed or replaced.
+    pub(super) fn forget_lost(&self) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        held.retain(|path, object| same(path, object));
+    }
+
     /// Removes the placeholders that no other sandbox needs, and that nobody has used.
     pub(super) fn release(&self) {
         release(&self.0);
     }
 }
 
+/// Removes the placeholders among these paths that no sandbox needs any longer.
+pub(super) fn sweep(paths: &[PathBuf]) {
+    for path in paths.iter().filter(|path| is_placeholder(path)) {
+        if let Ok(object) = open(path) {
+            remove(path, &object);
+        }
+    }
+}
+
 fn release(held: &Mutex<Held>) {
     let held = std::mem::take(&mut *held.lock().unwrap_or_else(PoisonError::into_inner));
     for (path, object) in &held {
-        let last = rustix::fs::flock(object, FlockOperation::NonBlockingLockExclusive).is_ok();
-        if last && same(path, object) && is_placeholder(path) {
-            // This fails for a folder with contents, which is not ours to remove.
-            let is_folder = path.is_dir();
-            let flags = if is_folder {
-                AtFlags::REMOVEDIR
-            } else {
-                AtFlags::empty()
-            };
-            let _ = rustix::fs::unlinkat(CWD, path, flags);
-        }
+        remove(path, object);
+    }
+}
+
+/// Removes a placeholder unless another sandbox needs it, or somebody has used it.
+fn remove(path: &Path, object: &OwnedFd) {
+    let last = rustix::fs::flock(object, FlockOperation::NonBlockingLockExclusive).is_ok();
+    if last && same(path, object) && is_placeholder(path) {
+        // This fails for a folder with contents, which is not ours to remove.
+        let is_folder = path.is_dir();
+        let flags = if is_folder {
+            AtFlags::REMOVEDIR
+        } else {
+            AtFlags::empty()
+        };
+        let _ = rustix::fs::unlinkat(CWD, path, flags);
     }
 }
 
@@ -266,6 +299,30 @@ mod tests {
         assert!(!is_unfinished(&found) && is_mark(&found));
         drop(holds);
         assert!(!path.exists());
+    }
+
+    /// SAFE-10: a sandbox notices that another program removed one of its placeholders, and holds a new one.
+    #[test]
+    fn a_removed_placeholder_is_noticed() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths = ["a", "b"].map(|name| folder.path().join(name));
+        let holds = Placeholders::default();
+        let hold = || {
+            paths
+                .iter()
+                .try_for_each(|path| holds.hold(path, Placeholder::Folder))
+        };
+        hold().unwrap();
+        assert!(holds.still_hold());
+        std::fs::remove_dir(&paths[0]).unwrap();
+        std::fs::remove_dir(&paths[1]).unwrap();
+        std::fs::write(&paths[1], "a file of the user").unwrap();
+        assert!(!holds.still_hold());
+        holds.forget_lost();
+        hold().unwrap();
+        assert!(holds.still_hold());
+        drop(holds);
+        assert_eq!(paths.each_ref().map(|path| path.exists()), [false, true]);
     }
 
     #[test]

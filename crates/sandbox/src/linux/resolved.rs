@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
 
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::mounts::Mounts;
-use super::placeholders::is_placeholder;
+use super::placeholders::is_mark;
 use crate::policy::{Guard, LocalSockets, Network, ResourceLimits, SandboxPolicy};
 use crate::protected::{Placeholder, absent_redirect, in_git, placeholder};
 use crate::temp::SHARED;
@@ -137,10 +137,11 @@ impl ResolvedPolicy {
     }
 
     /// Returns the paths that need a placeholder so that something can be mounted on them: for each absent
-    /// path its first missing ancestor.
+    /// path its first missing ancestor. A placeholder that is already there counts as missing: this sandbox has to
+    /// hold it as well, because the program that created it may end first, or was killed.
     pub(super) fn placeholders(&self) -> impl Iterator<Item = (PathBuf, Placeholder)> {
         let paths = self.masks.then(|| self.fixed());
-        let absent = paths.into_iter().flatten().filter_map(|path| {
+        paths.into_iter().flatten().filter_map(|path| {
             let absent = first_absent(path)?;
             let kind = if absent == *path {
                 placeholder(path)
@@ -148,8 +149,7 @@ impl ResolvedPolicy {
                 Placeholder::Folder
             };
             Some((absent, kind))
-        });
-        absent.filter(|(path, _)| !path.parent().is_some_and(is_placeholder))
+        })
     }
 
     /// Gives up the read-only paths below an absent one that no placeholder can be created for.
@@ -177,11 +177,12 @@ impl ResolvedPolicy {
     }
 }
 
-/// Returns the shortest ancestor of a path, or the path itself, that does not exist.
+/// Returns the shortest ancestor of a path, or the path itself, that does not exist or is a placeholder.
 fn first_absent(path: &Path) -> Option<PathBuf> {
     let parts: Vec<&Path> = path.ancestors().collect();
-    let absent = |part: &&&Path| {
-        fs::symlink_metadata(part).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    let absent = |part: &&&Path| match rustix::fs::lstat(**part) {
+        Ok(found) => is_mark(&found),
+        Err(error) => error == Errno::NOENT,
     };
     parts.iter().rev().find(absent).map(|part| (**part).to_owned())
 }

@@ -1,5 +1,6 @@
 use std::os::unix::fs::symlink;
 
+use super::super::placeholders::Placeholders;
 use super::*;
 
 fn resolved(policy: SandboxPolicy) -> ResolvedPolicy {
@@ -76,4 +77,30 @@ fn a_policy_survives_the_way_to_the_helper() {
             "{text}"
         );
     }
+}
+
+/// SAFE-10: a placeholder that is already there is held again, whether its program was killed or still runs, and
+/// nothing of the user is taken for one.
+#[test]
+fn placeholders_of_others_are_held_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    fs::create_dir(root.join("temp")).unwrap();
+    fs::create_dir(root.join("work")).unwrap();
+    let names = [".vscode", ".windlass/config.toml", ".claude"];
+    let policy = || {
+        let mut policy = SandboxPolicy::for_workspace(&root.join("work"), &root.join("temp"), &[]);
+        policy.read_only = names.map(|name| root.join("work").join(name)).to_vec();
+        resolved(policy)
+    };
+    let wanted = || -> Vec<PathBuf> { policy().placeholders().map(|(path, _)| path).collect() };
+    // The user's own, though it is empty.
+    fs::create_dir(root.join("work/.claude")).unwrap();
+    let expected = [".vscode", ".windlass"].map(|name| root.join("work").join(name));
+    assert_eq!(wanted(), expected);
+    let other = Placeholders::default();
+    for path in &expected {
+        other.hold(path, Placeholder::Folder).unwrap();
+    }
+    assert_eq!(wanted(), expected);
 }

@@ -251,7 +251,7 @@ impl Supervisor {
             return;
         };
         self.end(Duration::ZERO);
-        // It must not go on while its output is stuck.
+        // It must not continue while its output is stuck.
         self.ending.iter_mut().for_each(Ending::step);
         let Some(errors) = &mut self.errors else { return };
         let mut room = [PollFd::from_borrowed_fd(errors.as_fd(), PollFlags::OUT)];

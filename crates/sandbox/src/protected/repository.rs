@@ -87,7 +87,7 @@ fn settings(git: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     own.chain(of_user).collect()
 }
 
-/// Returns the repositories of submodules that are not checked out.
+/// Returns the repositories of submodules that are not checked out. The placeholder of another sandbox may be there.
 fn absent_submodules(git: &Path, folder: &Path) -> Vec<PathBuf> {
     let Some(root) = git.parent() else {
         return Vec::new();
@@ -99,7 +99,11 @@ fn absent_submodules(git: &Path, folder: &Path) -> Vec<PathBuf> {
     let paths = inner
         .take(MAX_SUBMODULES)
         .map(|path| root.join(path).join(".git"));
-    paths.filter(|path| !exists(path)).collect()
+    let is_placeholder =
+        |path: &PathBuf| rustix::fs::lstat(path).is_ok_and(|found| crate::is_placeholder(&found));
+    paths
+        .filter(|path| !exists(path) || is_placeholder(path))
+        .collect()
 }
 
 /// Returns true if a folder looks like the folder of a repository.

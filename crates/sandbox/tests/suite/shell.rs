@@ -24,6 +24,67 @@ const REAL: &[&str] = &[
 ];
 const BLOCKED: &[&str] = &["rm", "dd"];
 
+/// Places of a substitution, marked `@`, where bash follows other rules of quoting than elsewhere, or evaluates a text
+/// later.
+const PLACES: &[&str] = &[
+    "echo ${y:-@}",
+    "echo \"${y:-@}\"",
+    "echo \"${y:-'@'}\"",
+    "echo ${y:-'@'}",
+    "echo ${y:-\"@\"} ${v#@}",
+    "echo ${v//@/b} ${v%%@}",
+    "echo ${v^@} ${v:@}",
+    "echo \"${y:-${z:-'@'}}\"",
+    "echo \"${y:-it's @ it's}\"",
+    "echo ${b[@]} ${b['@']}",
+    "echo \"${y:-$'@'}\"",
+    "b[@]=1",
+    "b['@']=1",
+    "b=(['@']=1)",
+    "y='b[@]'; b[y]=1",
+    "y='b[@]'; echo $((y))",
+    "y='b['; y+='@]'; b[y]=1",
+    "y='b[@]'; b=([y]=1)",
+    "y='b[@]'; [ -v \"$y\" ]",
+    "for y in 'b[''@]'; do ((y)); done",
+    "declare 'y[@]=1'",
+    "declare -a y='(@)'",
+    "read 'y[@]' < f",
+    "unset 'b[@]'; [ '-v' 'b[@]' ]",
+    "OPTIND='b[@]'",
+    "echo $[1+'@'] $((1+'@'))",
+    "echo a >&'o@'",
+    "y='o@'; echo a >&\"$y\"",
+    "cat <<EOF\n${y:-it's @ it's} '@'\nEOF",
+    "cat <<EOF\n$((1+'@'))\nEOF",
+    "[[ a =~ (@) ]]",
+    "[[ a =~ @ ]]",
+    "case a in *\"@\"|'@') ;; esac",
+    "echo \"a'@'\" '@'",
+];
+/// Ways to write a substitution of the command `@`.
+const SUBSTITUTIONS: &[&str] = &[
+    "$(@)",
+    "`@`",
+    "<(@)",
+    ">(@)",
+    "$\\\n(@)",
+    "${z:-`@`}",
+    "${z:-$(@)}",
+    "\\$(@)",
+    "\\`@\\`",
+    "$'\\x24(@)'",
+    "}$(@)",
+    "\"$(@)\"",
+    "'$(@)'",
+    "\"}\"; @; \"",
+    "'}'; @; '",
+    "\n@\n",
+    "$\n@\n",
+    "$[$(@)]",
+    "#'\n@\n#'",
+];
+
 /// An `env` that always keeps its PATH.
 const ENV: &str = r#"#!/bin/sh
 PATH=BIN; export PATH
@@ -237,6 +298,24 @@ fn simple() -> impl Strategy<Value = String> {
         })
 }
 
+/// A command in a substitution at one of those places.
+fn hidden(command: impl Strategy<Value = String>) -> impl Strategy<Value = String> {
+    let ways = (
+        prop::sample::select(PLACES),
+        prop::sample::select(SUBSTITUTIONS),
+        prop::sample::select(SUBSTITUTIONS),
+        any::<bool>(),
+    );
+    (ways, command).prop_map(|((place, outer, inner, nested), command)| {
+        let inner = if nested {
+            outer.replace('@', inner)
+        } else {
+            inner.to_owned()
+        };
+        place.replace('@', &inner.replace('@', &command))
+    })
+}
+
 fn compound() -> impl Strategy<Value = String> {
     simple().prop_recursive(3, 12, 3, |inner| {
         let two = (inner.clone(), inner.clone());
@@ -273,6 +352,7 @@ fn compound() -> impl Strategy<Value = String> {
             inner.clone().prop_map(|a| format!("[[ -n x ]] && {a}")),
             inner.clone().prop_map(|a| format!("x=$({a})")),
             inner.clone().prop_map(|a| format!("echo ${{y:-$({a})}}")),
+            hidden(inner.clone()),
             inner.prop_map(|a| format!("echo $(( $({a}) + 1 ))")),
             two.prop_map(|(a, b)| format!("if {a}; then {b}; fi")),
         ]
@@ -389,6 +469,21 @@ fn whatever_runs_was_predicted() {
         "only {} commands were run, the rest was refused",
         ran.get()
     );
+}
+
+/// SAFE-2 (S6.5): the same for commands inside `${…}`, indexes, arithmetic, here-documents and patterns.
+#[test]
+fn whatever_runs_in_expansions_was_predicted() {
+    let bench = std::cell::RefCell::new(Bench::new());
+    let ran = std::cell::Cell::new(0);
+    let programs = prop::sample::select(STUBS).prop_map(|name| format!("{name} f"));
+    cases(400)
+        .run(&hidden(programs), |command| {
+            ran.set(ran.get() + u32::from(bench.borrow_mut().check(&command)?));
+            Ok(())
+        })
+        .expect("nothing runs unseen");
+    assert!(ran.get() > 30, "only {} commands were run", ran.get());
 }
 
 /// SAFE-2 (S6.5): the same when the text of a command was tampered with.

@@ -26,7 +26,7 @@ pub(super) struct Turn {
     pub(super) model: String,
     pub(super) session: SessionId,
     pub(super) events: EventStream,
-    /// True if the turn goes on when the client leaves.
+    /// True if the turn continues when the client leaves.
     pub(super) is_detached: bool,
     pub(super) shows_reasoning: bool,
 }

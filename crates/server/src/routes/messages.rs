@@ -110,7 +110,7 @@ pub(crate) async fn cancel(
 pub(crate) struct Reply {
     /// Answer to a permission request.
     answer: Option<ReplyAnswer>,
-    /// With `no`: a reason for the model, which then goes on.
+    /// With `no`: a reason for the model, which then continues.
     note: Option<String>,
     /// With `always`: rules such as `bash(git *)` that say which calls of this tool are allowed from now on, instead
     /// of exactly this one. Together they match every subject of the request.
@@ -305,7 +305,7 @@ async fn stale(app: &Shared, session: &SessionId, call: &CallId) -> Result<Probl
     let record = windlass_core::log::record(&*app.ports.store, session).await?;
     Ok(match was_asked(&record, call) {
         true => Problem::conflict("answered", "this was answered already, or its turn has ended"),
-        false => Problem::not_found(format!("nothing asks under the id `{call}` in this session")),
+        false => Problem::not_found(format!("no pending request has the id `{call}` in this session")),
     })
 }
 

@@ -70,7 +70,7 @@ pub(crate) fn taken_over(service: &Service, live: &LiveSession, events: Reader) 
     });
 }
 
-/// Explains calls that waited for a sub-agent when their server was lost: it goes on, and must not be started again.
+/// Explains calls that waited for a sub-agent when their server was lost: it continues, and must not be started again.
 pub(crate) async fn explain(inner: &Inner, session: &SessionId, events: &mut [Event]) {
     if !matches!(events.first(), Some(Event::Session(SessionEvent::Moved { .. }))) {
         return;
@@ -95,7 +95,7 @@ pub(crate) async fn explain(inner: &Inner, session: &SessionId, events: &mut [Ev
                 && let Some(row) = pending.iter().rev().find(of_call)
             {
                 result.content = format!(
-                    "The server of this session was lost, and the session goes on at another one. Agent {} was not started in \
+                    "The server of this session was lost, and the session continues at another one. Agent {} was not started in \
                      vain: its result will be delivered automatically, and agent_wait waits for it. Do not start it again.",
                     row.title()
                 );

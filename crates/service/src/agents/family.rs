@@ -161,7 +161,7 @@ impl Family {
         std::mem::take(&mut self.lock().wakes)
     }
 
-    /// Adds the end of a sub-agent's run before the event that ends its turn. If the run goes on with another turn, the
+    /// Adds the end of a sub-agent's run before the event that ends its turn. If the run continues with another turn, the
     /// answer of this one is kept for the result instead. Does nothing for any other session.
     pub(crate) fn close(&self, history: &[Arc<Message>], events: &mut Vec<Event>, goes_on: bool) {
         let mut relations = self.lock();

@@ -9,7 +9,7 @@ use super::family::last_text;
 use crate::Inner;
 
 /// Gives every sub-agent below a session that runs nowhere its end: its record is completed as after a crash, and its
-/// state is `orphaned`. One that a server of a cluster takes over goes on instead. Returns true if the session started sub-agents whose result is not delivered.
+/// state is `orphaned`. One that a server of a cluster takes over continues instead. Returns true if the session started sub-agents whose result is not delivered.
 pub(crate) async fn adopt(inner: &Inner, session: &SessionId) -> bool {
     let active = AgentQuery::Active(session.clone());
     for row in inner.store.agents(&active).await.unwrap_or_default() {

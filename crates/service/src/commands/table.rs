@@ -124,7 +124,7 @@ pub(super) static COMMANDS: &[Command] = &[
     },
     Command {
         name: "connect",
-        aliases: &[],
+        aliases: &["login"],
         arguments: "[PROVIDER]",
         help: "List all known providers, and how to set one up",
         complete: Complete::Nothing,

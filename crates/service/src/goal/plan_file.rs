@@ -65,7 +65,7 @@ fn parse(text: &str, goal: &str) -> Result<(Plan, Vec<usize>), String> {
     };
     let mut lines = Vec::new();
     let mut is_comment = false;
-    // Columns before the key of a command that may go on in the next line.
+    // Columns before the key of a command that may continue in the next line.
     let mut check = None;
     for (number, line) in (1..).zip(text.lines()) {
         let content = line.trim();

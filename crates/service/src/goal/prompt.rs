@@ -8,7 +8,7 @@ use windlass_api::{Criterion, GoalRun, Plan, PlanStep};
 use super::Autonomy;
 
 const RULES: &str = "Work on the goal now with your tools. Nobody answers questions in between. When you believe \
-the goal is reached, say so plainly and stop; Windlass then verifies it. If you cannot go on without the user, \
+the goal is reached, say so plainly and stop; Windlass then verifies it. If you cannot continue without the user, \
 start your answer with `BLOCKED:` and the reason.";
 
 /// Returns the instructions of the first turn, which go with the goal itself.

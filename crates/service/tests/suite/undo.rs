@@ -65,7 +65,7 @@ async fn files_are_undone() {
     assert_eq!(
         undone,
         "Undid checkpoint 3 (\"three\").\n  file3.txt: restored\n  Not covered: big.bin is larger than is kept\n\
-         The conversation stays as it is.\n/redo does it again."
+         The conversation was not changed.\nTo redo: /redo, or `windlass redo`."
     );
     assert!(
         told(&service, &session, "/checkpoint list")
@@ -264,9 +264,9 @@ async fn files_of_a_steered_turn_are_reported() {
     let listed = told(&service, &session, "/rewind").await;
     let (steer, begin) = (number(&listed, "mind the gap"), number(&listed, "go"));
     let left = told(&service, &session, &format!("/rewind {steer}")).await;
-    let way = format!("/rewind {begin} does that");
+    let way = format!("/rewind {begin} undoes them");
     assert!(
-        left.contains("said while \"go\" was worked on") && left.contains(&way),
+        left.contains("sent while \"go\" was running") && left.contains(&way),
         "{left}"
     );
     assert!(!left.contains("restored"), "{left}");
@@ -276,7 +276,7 @@ async fn files_of_a_steered_turn_are_reported() {
     let next = number(&listed, "instead");
     let next = told(&service, &session, &format!("/rewind {next}")).await;
     assert!(
-        next.contains("file2.txt: restored") && !next.contains("worked on"),
+        next.contains("file2.txt: restored") && !next.contains("was running"),
         "{next}"
     );
     let back = told(&service, &session, &format!("/rewind {begin}")).await;

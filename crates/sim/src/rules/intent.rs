@@ -1,5 +1,6 @@
 //! Recognizes the user's intent with a table of patterns.
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex};
@@ -149,18 +150,21 @@ pub(crate) fn demands_done(text: &str) -> bool {
 pub(crate) fn without_fragments(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
+    // Tags that are not closed are looked for once: a large input may be full of them.
+    let mut unclosed = BTreeSet::new();
     while let Some((before, after)) = rest.split_once('<') {
         let name: String = after
             .chars()
             .take_while(|character| character.is_ascii_alphanumeric() || "-_".contains(*character))
             .collect();
-        let block = after
-            .split_once(&format!("</{name}>"))
-            .filter(|_| !name.is_empty());
+        let is_tag = !name.is_empty() && !unclosed.contains(&name);
+        let end = format!("</{name}>");
+        let block = is_tag.then(|| after.split_once(&end)).flatten();
         out.push_str(before);
         match block {
             Some((_, tail)) => rest = tail,
             None => {
+                unclosed.insert(name);
                 out.push('<');
                 rest = after;
             }

@@ -259,7 +259,7 @@ fn claim(connection: &Connection, new: &NewSlot) -> Result<Claimed, LogError> {
     Ok(Claimed::Won(session))
 }
 
-/// Creates the session of a run, or finds the one that goes on, and records it with the slot.
+/// Creates the session of a run, or finds the one that continues, and records it with the slot.
 fn give_session(
     connection: &Connection,
     key: &SlotKey,

@@ -405,7 +405,7 @@ impl Database {
 
     /// Begins a transaction, waiting this long for a writer in another process.
     fn begin(&self, patience: Duration) -> Result<(), LogError> {
-        // SQLite goes on writing into a file that has no name any more.
+        // SQLite keeps writing into a file that has no name any more.
         if FileMark::of(&self.connection) != self.file {
             return Err(LogError::ReadOnly(format!(
                 "{} was removed or replaced while it was in use; nothing more of this session is saved; start Windlass again",

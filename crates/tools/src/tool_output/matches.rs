@@ -93,7 +93,7 @@ struct Piece {
     bytes: Vec<u8>,
     /// The line began before this piece.
     is_continued: bool,
-    /// The line goes on after it.
+    /// The line continues after it.
     is_open: bool,
 }
 
@@ -312,7 +312,7 @@ mod tests {
         assert!(content.len() < 3 * (SHOWN + 20));
     }
 
-    /// TOOL-3: an answer ends before it is too long, and says where to go on.
+    /// TOOL-3: an answer ends before it is too long, and says where to continue.
     #[test]
     fn answers_are_bounded() {
         let text = format!("{}\n", "m".repeat(500)).repeat(1000);

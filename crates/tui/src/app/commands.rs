@@ -39,6 +39,11 @@ const EFFORTS: [(&str, &str); 4] = [
     ("high", "the most, for hard problems: slow and expensive"),
 ];
 
+/// Returns true for a command that only the terminal UI has.
+pub fn is_local_command(name: &str) -> bool {
+    LOCAL.iter().any(|(local, ..)| local.eq_ignore_ascii_case(name))
+}
+
 /// Commands of the terminal UI, for help and menus.
 pub(super) fn local() -> impl Iterator<Item = CommandInfo> {
     LOCAL.iter().map(|(name, arguments, help)| CommandInfo {
@@ -351,7 +356,7 @@ impl App {
                 self.tell(Tone::Warn, &text);
             }
             OverlayAction::Choose(Subject::Agents, key) if self.session.is_busy => {
-                // The turn goes on while the user looks: agents are read, not entered.
+                // The turn continues while the user looks: agents are read, not entered.
                 self.jobs.command(&session, &format!("/agents show {key}"));
             }
             OverlayAction::ChooseOther(Subject::Agents, key) => {

@@ -85,7 +85,7 @@ pub(super) static SECTION: Section = Section {
             },
             help: "Source of the vectors that find texts by their meaning: the local model that `windlass memory \
                    setup` installs, a server, or none.",
-            effect: "Without vectors, search goes by words. `server` sends what was said to `memory.server`.",
+            effect: "Without vectors, search matches words only. `server` sends texts of conversations to `memory.server`.",
             example: "\"off\"",
             project_ok: false,
         },
