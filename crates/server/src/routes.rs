@@ -4,7 +4,7 @@ mod audit;
 mod body;
 mod changes;
 mod events;
-mod files;
+pub(crate) mod files;
 mod imports;
 mod insight;
 mod messages;

@@ -161,7 +161,8 @@ impl DailyBudget {
             .map(|spent| spent.usage.total_input() + spent.usage.output);
         Ok(BudgetLeft {
             limits: self.limits,
-            cost_usd: spent.iter().map(|spent| spent.cost_usd).sum(),
+            // An empty sum of fractions is -0.
+            cost_usd: spent.iter().map(|spent| spent.cost_usd).sum::<f64>() + 0.0,
             tokens: tokens.sum(),
             turns: spent
                 .iter()

@@ -457,6 +457,22 @@ fn files_have_the_limits_of_the_tools() {
             "{body}"
         );
     }
+    let file = |mime: &str, data: &str| json!({ "type": "binary", "data": { "path": "x", "mime": mime, "data": data } });
+    for odd in [
+        file("image/png", "!!!!"),
+        file("image/png", "PHN2Zz4="),
+        file("image/png\r\nX-Evil: 1", "iVBORw0KGgo="),
+        file("", "iVBORw0KGgo="),
+    ] {
+        let message = json!({ "parts": [odd] }).to_string();
+        let refused = server.request("POST", &format!("/api/sessions/{session}/messages"), &message);
+        assert_eq!(
+            (refused.status, refused.json()["field"].clone()),
+            (400, json!("parts[0].data")),
+            "{message}: {}",
+            refused.body
+        );
+    }
 }
 
 /// SRV-3: each check refuses with its own status and names itself, in the order of the checks.

@@ -71,7 +71,11 @@ impl FromStr for UserName {
             LOCAL => Ok(Self::default()),
             // `*` means all users.
             "" | "*" => Err(UserNameError(text.to_owned())),
-            text if text.len() <= LONGEST && !text.starts_with('@') && text.chars().all(is_allowed) => {
+            text if text.len() <= LONGEST
+                && !text.starts_with('@')
+                && text.chars().all(is_allowed)
+                && crate::text::hidden(text).is_none() =>
+            {
                 Ok(Self(text.to_owned()))
             }
             _ => Err(UserNameError(
@@ -131,7 +135,18 @@ mod tests {
         assert_eq!(UserName::default().scoped("/home/x"), "/home/x");
         assert_eq!(UserName::split("/home/x"), (UserName::default(), "/home/x"));
         assert!("local".parse::<UserName>().unwrap().is_local());
-        for wrong in ["", "*", "@ann", "a b", "a:b", "a/b", "a\u{7}", &"x".repeat(129)] {
+        for wrong in [
+            "",
+            "*",
+            "@ann",
+            "a b",
+            "a:b",
+            "a/b",
+            "a\u{7}",
+            "a\u{200b}nn",
+            "a\u{202e}nn",
+            &"x".repeat(129),
+        ] {
             assert!(wrong.parse::<UserName>().is_err(), "{wrong:?}");
         }
     }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use windlass_api::{Binary, Part};
 
 use crate::problem::Problem;
+use crate::routes::files::is_sendable;
 
 /// Fields that ask for something that a session does not do.
 const REFUSED: &[(&str, &str)] = &[
@@ -102,13 +103,12 @@ fn parts(content: &Value, place: &str) -> Result<Vec<Part>, Problem> {
 pub(super) fn image(url: &str) -> Option<Part> {
     let (mime, data) = url.strip_prefix("data:")?.split_once(";base64,")?;
     let is_known = matches!(mime, "image/png" | "image/jpeg" | "image/gif" | "image/webp");
-    is_known.then(|| {
-        Part::Binary(Binary {
-            path: "image".to_owned(),
-            mime: mime.to_owned(),
-            data: data.to_owned(),
-        })
-    })
+    let image = Binary {
+        path: "image".to_owned(),
+        mime: mime.to_owned(),
+        data: data.to_owned(),
+    };
+    (is_known && is_sendable(&image)).then_some(Part::Binary(image))
 }
 
 /// Returns the earlier messages as one text.

@@ -181,6 +181,14 @@ pub(crate) async fn upload(
     Ok((StatusCode::CREATED, Json(Uploaded { id, mime })))
 }
 
+/// Returns true if a file of a message can be sent to a model: base64, with a media type, and an image if it says so.
+pub(crate) fn is_sendable(file: &Binary) -> bool {
+    let is_type = file.mime.contains('/') && file.mime.bytes().all(|sign| sign.is_ascii_graphic());
+    let is_image = file.mime.starts_with("image/");
+    let start = base64_start(&file.data);
+    is_type && start.is_some_and(|bytes| !is_image || image_kind(&bytes).is_some())
+}
+
 /// Checks that a text is base64, and returns its first bytes.
 fn base64_start(text: &str) -> Option<Vec<u8>> {
     let value = |sign: u8| match sign {

@@ -13,6 +13,7 @@ use windlass_api::{
 use windlass_core::permission::{Rule, RuleError, Subject};
 
 use super::body::{Body, Query};
+use super::files::is_sendable;
 use crate::app::Shared;
 use crate::checks::Who;
 use crate::problem::Problem;
@@ -75,6 +76,12 @@ pub(crate) async fn send(
     {
         let text = "a message of a user has text and files only";
         return Err(Problem::field(format!("parts[{place}].type"), text));
+    }
+    let is_odd = |part: &Part| matches!(part, Part::Binary(file) if !is_sendable(file));
+    if let Some(place) = parts.iter().position(is_odd) {
+        let text =
+            "not a file: `mime` is a media type, and `data` is base64; images are PNG, JPEG, GIF or WebP";
+        return Err(Problem::field(format!("parts[{place}].data"), text));
     }
     // Started before the message is sent, so that it hears the whole turn.
     app.hubs.hub(&id).await?;
