@@ -425,6 +425,15 @@ fn goal_types() -> Vec<&'static str> {
             GoalRequest { text: "build".into(), ..GoalRequest::default() } =>
                 {"text": "build", "checks": [], "files": [], "asks": false, "turns": null, "max_cost_usd": null},
         ]
+        CancelPost: [CancelPost { after: 7 } => {"after": 7}]
+        ChildQuestion: [
+            ChildQuestion {
+                child: "s".into(),
+                call: "c".into(),
+                shown: "s/c".into(),
+                event: Event::Status { text: "waits".into() },
+            } => {"child": "s", "call": "c", "shown": "s/c", "event": {"type": "status", "text": "waits"}},
+        ]
     }
 }
 

@@ -46,6 +46,7 @@ use windlass_core::clock::Clock;
 use windlass_core::id::{MessageId, SessionId};
 
 use self::files::{Files, failed, listed};
+use self::journal::Journal;
 pub use self::rebuild::{Rebuild, RebuildError, RebuiltFolder, sweep};
 pub use self::share::Sharing;
 pub use self::tree::{CheckpointLimits, is_internal};
@@ -139,6 +140,17 @@ impl Tracker {
     pub fn survey(&self) -> std::io::Result<usize> {
         self.0.survey()
     }
+}
+
+/// Returns the checkpoints of a session that another process may work in, oldest first. Changes nothing, so what that
+/// process has not recorded yet is missing.
+///
+/// # Errors
+/// When the stored checkpoints cannot be read.
+pub fn recorded(folder: &Path, workspace: &Path, session: &SessionId) -> std::io::Result<Vec<Checkpoint>> {
+    let sessions = data_of(folder, workspace).join("sessions");
+    let history = Journal::new(sessions.join(format!("{}.jsonl", file_name(session)))).read()?;
+    Ok(history.turns.values().map(listed).collect())
 }
 
 /// Returns the folder of the data about a workspace.

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::StreamExt;
 use windlass_api::{
-    Client, ClientError, Envelope, Event, EventStream, OnBusy, Part, Presence, SessionId, Submission,
-    Waiting, command_line,
+    Client, ClientError, Envelope, Event, EventStream, OnBusy, Part, Presence, SessionId, SessionInfo,
+    Submission, Waiting, command_line,
 };
-use windlass_service::Service;
+use windlass_service::{Service, format};
 
 pub(crate) use self::given::{flags, given};
 use self::input::{MessageLines, read_prompt};
@@ -27,12 +27,13 @@ use crate::observe::Wanted;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, json, millis_since, printer};
 use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
 use crate::signals::Signals;
+use crate::terminal::plain;
 use crate::wide_folder;
 use windlass_args::{ExecOptions, InputFormat, OutputFormat, OutputOptions, SettingsOptions};
-use windlass_config::Problem;
 use windlass_config::environment;
 use windlass_config::environment::Given;
 use windlass_config::settings::Settings;
+use windlass_config::{Problem, ProblemKind};
 use windlass_host::compat;
 use windlass_host::model_preference::ModelPreference;
 use windlass_host::models::Models;
@@ -156,6 +157,19 @@ pub(crate) async fn kept(
     let keeper = SessionStore::open(&which)?;
     let mut cwd = working_directory(None)?;
     let found = session_choice::found(&*keeper.store, &which, &cwd).await?;
+    let held = match &found {
+        Some(info) => keeper
+            .store
+            .holder(&info.id)
+            .await
+            .map_err(session_choice::problem)?,
+        None => None,
+    };
+    if let (Some(info), Some(_), "/checkpoint list") = (&found, &held, line.as_str()) {
+        return checkpoints_of_held(info);
+    }
+    // A session that another process has open is looked at in a copy.
+    let fork = held.is_some() && line.starts_with("/context show");
     if let Some(info) = found {
         let place = PathBuf::from(info.place);
         if place.is_dir() {
@@ -185,13 +199,28 @@ pub(crate) async fn kept(
         style,
         interactive: false,
         which,
-        fork: false,
+        fork,
         given,
         watch: Watch::default(),
         extras: Extras::default(),
     };
     let models = Models::unsent(&settings).await;
-    Ok(run(&settings, &models, cwd, job, keeper).await?.exit)
+    let store = Arc::clone(&keeper.store);
+    let result = run(&settings, &models, cwd, job, keeper).await?;
+    if fork {
+        let copy = SessionId::from(result.session);
+        store.delete(&copy).await.map_err(session_choice::problem)?;
+    }
+    Ok(result.exit)
+}
+
+/// Lists the checkpoints of a session that another process works in.
+fn checkpoints_of_held(info: &SessionInfo) -> Result<Exit, Problem> {
+    let folder = environment::folders()?.checkpoints();
+    let failed = |error: std::io::Error| Problem::new(ProblemKind::Failed, error.to_string());
+    let place = std::fs::canonicalize(&info.place).unwrap_or_else(|_| PathBuf::from(&info.place));
+    let all = windlass_checkpoint::recorded(&folder, &place, &info.id).map_err(failed)?;
+    crate::print_text(&plain(&format::checkpoints(all, environment::clock().now())))
 }
 
 /// Connects before the turn starts, so that connection problems have their own exit code.

@@ -138,6 +138,19 @@ fn warden(is_in_cluster: bool) -> Option<Arc<Warden>> {
     }
 }
 
+/// Binds the port of the server. One that cannot leaves its cluster again.
+async fn bound(config: ServerConfig, ports: ServerPorts, joined: Option<&Joined>) -> Result<Server, Problem> {
+    let bound = Server::bind(config, ports).await;
+    if let (Err(_), Some(joined)) = (&bound, joined) {
+        joined.leave().await;
+    }
+    bound.map_err(problem)
+}
+
+fn problem(error: windlass_server::ServerError) -> Problem {
+    Problem::new(ProblemKind::Failed, error.to_string())
+}
+
 /// Serves until a signal.
 pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(options.cd.as_deref())?;
@@ -181,20 +194,11 @@ pub(crate) async fn serve(options: &ServeOptions) -> Result<Exit, Problem> {
         openai: options.openai,
         version: env!("CARGO_PKG_VERSION"),
     };
-    let failed = |error: windlass_server::ServerError| Problem::new(ProblemKind::Failed, error.to_string());
-    let server = match Server::bind(config, ports).await {
-        Ok(server) => server,
-        Err(error) => {
-            if let Some(joined) = &joined {
-                joined.leave().await;
-            }
-            return Err(failed(error));
-        }
-    };
+    let server = bound(config, ports, joined.as_ref()).await?;
     tell_warnings(&settings.warnings);
     tell_warnings(&exposure.warnings());
     notices.iter().for_each(|notice| tell!("{}", plain(notice)));
-    let link = server.login_link().await.map_err(failed)?;
+    let link = server.login_link().await.map_err(problem)?;
     say!("listening on {}", server.access().url());
     say!("sign in, once, within ten minutes: {link}");
     attach::register(&*keeper.store, &owner, Some(&server.access().url())).await?;

@@ -9,13 +9,14 @@ use windlass_config::environment;
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 use windlass_host::sandbox_access::SandboxAccess;
+use windlass_sandbox::is_of_kernel;
 
 /// Allows a session in `cwd`, asks the user if one can answer, or refuses.
 ///
 /// # Errors
 /// If the folder is too wide and nobody allowed it.
 pub(crate) fn check(settings: &Settings, cwd: &Path, is_somebody_there: bool) -> Result<(), Problem> {
-    if is_of_kernel(cwd) {
+    if is_in_kernel(cwd) {
         return Err(Problem::usage(format!(
             "{} is a folder of the kernel, which shows processes and devices: start in a folder with files",
             cwd.display()
@@ -72,13 +73,10 @@ pub(crate) fn existing(folder: &Path) -> &Path {
     above.find(|folder| folder.is_dir()).unwrap_or(folder)
 }
 
-/// Returns true for folders without files of their own, whose entries tell about processes and devices.
-fn is_of_kernel(folder: &Path) -> bool {
+fn is_in_kernel(folder: &Path) -> bool {
     let there = existing(folder);
     let real = std::fs::canonicalize(there).unwrap_or_else(|_| there.to_owned());
-    ["/proc", "/sys", "/dev"]
-        .iter()
-        .any(|kernel| real.starts_with(kernel))
+    is_of_kernel(&real)
 }
 
 /// Names a folder that contains everything of the user; `None` for any other folder.

@@ -57,7 +57,7 @@ pub use self::memory::{
     MemorySource, MemoryStats, MemoryStore, MemoryUnit, MemoryUnits, NewUnit, UnitVector, Unread,
     WordPostings,
 };
-pub use self::recover::{INTERRUPTED_TEXT, NOT_RUN_TEXT, interrupted, recover, take_over};
+pub use self::recover::{INTERRUPTED_TEXT, NOT_RUN_TEXT, complete, interrupted, recover, take_over};
 pub use self::running::ended_commands;
 pub use self::session::{
     Booking, Found, Label, NewSession, SessionInfo, SessionQuery, SessionStatus, Spent, SpentBy, Totals,

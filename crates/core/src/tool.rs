@@ -1,6 +1,5 @@
 //! The tool contract: one Rust type provides the schema, the validation and the arguments.
 
-mod args;
 mod erased;
 mod model;
 mod outputs;
@@ -20,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-pub use self::args::{parse_strict, raw_arguments};
 pub use self::erased::{AnyTool, Prepared, erase};
 pub use self::model::{CallModel, SAMPLING};
 pub use self::outputs::{Kept, Outputs, RECALL, TOOL_OUTPUT};
@@ -29,6 +27,7 @@ pub use self::set::ToolSet;
 use crate::id::{CallId, SessionId};
 use crate::message::Binary;
 use crate::permission::{Blocked, Escalation, Subject};
+pub use windlass_text::{parse_strict, raw_arguments};
 
 /// A tool with typed arguments.
 ///

@@ -4,17 +4,25 @@
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use windlass_sandbox::{Location, OpenMode, Workspace};
 use windlass_service::FolderFiles;
 
 /// Files of a session's folder on this machine.
 pub(crate) struct LocalFolder {
-    pub(crate) workspace: Workspace,
-    pub(crate) folder: PathBuf,
+    workspace: Workspace,
+    folder: PathBuf,
 }
 
 impl LocalFolder {
+    pub(crate) fn of(workspace: &Workspace, folder: &Path) -> Arc<dyn FolderFiles> {
+        Arc::new(Self {
+            workspace: workspace.clone(),
+            folder: folder.to_owned(),
+        })
+    }
+
     /// Returns the absolute path of a file in the folder.
     fn inside(&self, path: &str) -> Result<PathBuf, String> {
         let whole = self.folder.join(path);

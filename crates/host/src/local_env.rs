@@ -27,13 +27,11 @@ use windlass_sandbox::Workspace;
 use windlass_users::{AuditHook, AuditedApprover, AuditedSession, BudgetHook};
 
 use crate::agent_role::{AgentRole, allowed_tools};
-use crate::autonomy;
 use crate::command_files::CommandFiles;
 use crate::compress::{CompressionLimits, OutputCompressor};
 use crate::context_parts::ContextParts;
 use crate::extension::{Connected, ExtensionHost, ExtensionSet, TurnCalls};
 use crate::factory::{SessionSpec, SessionTools, SharedMode, policy, session_tools};
-use crate::folder_files::LocalFolder;
 use crate::grants::{GrantFile, NobodyNow, grant_line};
 use crate::instructions::Instructions;
 use crate::models::Models;
@@ -45,6 +43,7 @@ use crate::session_diff::{self, branch};
 use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use crate::watch::Watch;
+use crate::{autonomy, folder_files::LocalFolder};
 use windlass_config::environment;
 use windlass_config::folders::Folders;
 use windlass_config::settings::Settings;
@@ -62,7 +61,6 @@ pub struct LocalEnv {
     session: SessionId,
     models: Models,
     tracker: Option<Tracker>,
-    files: Arc<dyn FolderFiles>,
     extensions: ExtensionSet,
     catalog: ToolCatalog,
     context: ContextParts,
@@ -90,6 +88,7 @@ struct Reading {
     settings: SettingsReload,
     instructions: Instructions,
     commands: CommandFiles,
+    files: Arc<dyn FolderFiles>,
     /// The system prompt without instructions, and without the goal.
     system: String,
     /// The goal in the system prompt; `None` if it is not included.
@@ -165,6 +164,7 @@ impl LocalEnv {
             settings: again,
             instructions,
             commands: CommandFiles::new(folders.clone(), &spec.cwd),
+            files: LocalFolder::of(&workspace, &spec.cwd),
             system,
             require_done: spec.require_done,
             has_mode: false,
@@ -176,10 +176,6 @@ impl LocalEnv {
             session: spec.session.clone(),
             models: models.limited(spec.account.budget(settings, spec.store.as_ref())?),
             tracker: tracker(settings, &workspace, spec, &extensions)?,
-            files: Arc::new(LocalFolder {
-                workspace,
-                folder: spec.cwd.clone(),
-            }),
             extensions,
             context,
             calls: CallConfig {
@@ -547,6 +543,10 @@ impl Permissions for LocalEnv {
 
 #[async_trait]
 impl Extensions for LocalEnv {
+    fn files(&self) -> Option<Arc<dyn FolderFiles>> {
+        Some(Arc::clone(&self.reading.files))
+    }
+
     fn instructions(&self) -> Vec<String> {
         self.reading.instructions.names()
     }
@@ -590,10 +590,6 @@ impl EnvFacts for LocalEnv {
         Some(Arc::new(UserJobs { store }))
     }
 
-    fn files(&self) -> Option<Arc<dyn FolderFiles>> {
-        Some(Arc::clone(&self.files))
-    }
-
     fn titles(&self) -> Option<Arc<dyn Titles>> {
         self.models.titles()
     }
@@ -634,10 +630,8 @@ fn own_input(tools: &ToolSet, command: &str) -> String {
 /// Returns the text about the goal for the system prompt; `None` if it is not to be included.
 fn told_goal(settings: &Settings, goal: Option<&str>) -> Option<String> {
     let Settings { agent, .. } = settings;
-    let asks = agent
-        .system_prompt
-        .as_ref()
-        .is_some_and(|prompt| prompt.contains(CURRENT_GOAL));
+    let prompt = agent.system_prompt.as_ref();
+    let asks = prompt.is_some_and(|prompt| prompt.contains(CURRENT_GOAL));
     let is_told = asks && agent.goal.enabled && agent.goal.in_system_prompt;
     is_told.then(|| goal.unwrap_or_default().chars().take(TOLD_GOAL).collect())
 }

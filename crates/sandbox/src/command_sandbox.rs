@@ -416,7 +416,7 @@ impl CommandSandbox {
             .any(|line| is_busy(line) && sandbox.names_placeholder(line))
         {
             Some(
-                "[what is busy, such as .vscode or .claude, are empty placeholders of the sandbox for protected paths \
+                "[the busy folders, such as .vscode or .claude, are empty placeholders of the sandbox for protected paths \
                  that do not exist; they are not part of the project, no command can remove them, and they disappear \
                  with the session]",
             )

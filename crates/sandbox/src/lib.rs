@@ -284,6 +284,11 @@ pub fn is_placeholder(found: &rustix::fs::Stat) -> bool {
     backend::is_placeholder(found)
 }
 
+/// Returns true for folders without files of their own, whose entries tell about processes and devices.
+pub fn is_of_kernel(folder: &std::path::Path) -> bool {
+    backend::files::is_of_kernel(folder)
+}
+
 /// Removes the placeholders of all sandboxes, and creates no more. For the end of the program.
 pub fn release_placeholders() {
     backend::release_placeholders();

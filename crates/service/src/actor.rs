@@ -23,7 +23,7 @@ use windlass_core::compact::estimate_tokens;
 use windlass_core::context::trim;
 use windlass_core::event::FailureKind;
 use windlass_core::hook::{SessionClosing, SessionOpening};
-use windlass_core::log::{Durability, History, Lease, LogError, Opened, ended_commands, recover};
+use windlass_core::log::{Durability, History, Lease, LogError, Opened, complete, ended_commands};
 use windlass_core::message::{FinishReason, Message};
 use windlass_core::run::Ports;
 use windlass_core::turn::TurnReport;
@@ -509,6 +509,10 @@ impl SessionActor {
         let mut events = Vec::new();
         let outcome = report.as_ref().ok().map(|report| report.outcome.clone());
         match report {
+            Ok(report) if report.outcome.is_unrecorded() => {
+                events = self.completed(&report.history).await;
+                events.push(report.outcome.event());
+            }
             Ok(report) => {
                 self.history = report.history;
                 // The user may have changed the goal while the turn ran.
@@ -522,13 +526,7 @@ impl SessionActor {
             }
             // A bug on our side. The record is authoritative, and is completed as after a crash.
             Err(error) => {
-                let entries = self.inner.store.entries(&self.info.id, 0, usize::MAX).await;
-                let entries = entries.unwrap_or_default();
-                events = recover(&entries, None, self.inner.clock.now());
-                events.pop();
-                let mut history = History::read(&entries);
-                events.iter().for_each(|event| history.apply(event));
-                self.history = history.into_messages();
+                events = self.completed(&[]).await;
                 events.push(Event::Failed {
                     reason: FailureKind::Interrupted,
                     message: format!("the turn failed with an internal error: {error}"),
@@ -539,6 +537,17 @@ impl SessionActor {
         }
         self.end_turn(events).await;
         self.goal_turn_ended(outcome.as_ref()).await;
+    }
+
+    /// Completes the record of a turn, which lacks the last messages in `seen`, and reads the history from it.
+    async fn completed(&mut self, seen: &[Arc<Message>]) -> Vec<Event> {
+        let entries = self.inner.store.entries(&self.info.id, 0, usize::MAX).await;
+        let Ok(entries) = entries else { return Vec::new() };
+        let events = complete(&entries, seen, self.inner.clock.now());
+        let mut history = History::read(&entries);
+        events.iter().for_each(|event| history.apply(event));
+        self.history = history.into_messages();
+        events
     }
 }
 

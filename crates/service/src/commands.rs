@@ -224,8 +224,8 @@ pub(crate) struct CommandContext<'d> {
 impl CommandContext<'_> {
     /// Returns the files of the session's folder.
     fn files(&self) -> Result<Arc<dyn FolderFiles>, Stop> {
-        let none = || Stop::Failed("the folder of this session is not here".to_owned());
-        self.env.files().ok_or_else(none)
+        let files = self.env.files();
+        files.ok_or_else(|| Stop::Failed("the folder of this session is not here".to_owned()))
     }
 
     /// Lists the commands.

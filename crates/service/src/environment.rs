@@ -142,11 +142,6 @@ pub trait EnvFacts {
         None
     }
 
-    /// Returns the files of the session's folder, for commands that name one; `None` if there is no folder here.
-    fn files(&self) -> Option<Arc<dyn FolderFiles>> {
-        None
-    }
-
     /// Returns the source of the model that writes titles; `None` leaves the start of the first message.
     fn titles(&self) -> Option<Arc<dyn Titles>> {
         None
@@ -179,6 +174,11 @@ pub trait Extensions: Send + Sync {
     /// Returns the branch of the session's folder and the instructions in effect.
     fn surroundings(&self) -> FolderFacts {
         FolderFacts::default()
+    }
+
+    /// Returns the files of the session's folder, for commands that name one; `None` if there is no folder here.
+    fn files(&self) -> Option<Arc<dyn FolderFiles>> {
+        None
     }
 
     /// Returns the files with instructions that are in effect.

@@ -2,9 +2,11 @@
 //! code must.
 
 use windlass_api::{SessionId, SessionInfo};
+use windlass_core::checkpoint::Checkpoint;
 use windlass_core::clock::Timestamp;
 use windlass_core::log::{SessionStatus, Spent};
 pub use windlass_core::model::dollars;
+use windlass_core::text::count;
 pub use windlass_core::text::{column, cut, one_line};
 
 /// Number of characters of a shortened id: its time part, which is rarely shared by two sessions.
@@ -68,4 +70,28 @@ pub fn spent_table(names: &[String], rows: &[Spent]) -> String {
         ));
     }
     text
+}
+
+/// Number of characters shown of the user's message.
+pub(crate) const PROMPT: usize = 60;
+
+/// Lists the checkpoints that changed files, latest first.
+pub fn checkpoints(mut all: Vec<Checkpoint>, now: Timestamp) -> String {
+    all.retain(|checkpoint| checkpoint.files > 0);
+    if all.is_empty() {
+        return "No checkpoints yet: no turn of this session has changed files.".to_owned();
+    }
+    let line = |checkpoint: &Checkpoint| {
+        format!(
+            "{:>3}  {:>10}  {:<9}  {}  \"{}\"{}",
+            checkpoint.number,
+            checkpoint.time.ago(now),
+            count(checkpoint.files, "file"),
+            checkpoint.tools.join(", "),
+            cut(&checkpoint.prompt, PROMPT),
+            if checkpoint.undone { "  (undone)" } else { "" }
+        )
+    };
+    let lines: Vec<String> = all.iter().rev().map(line).collect();
+    lines.join("\n")
 }

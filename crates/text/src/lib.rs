@@ -2,12 +2,14 @@
 //!
 //! Nothing here knows messages, sessions or settings.
 
+mod arguments;
 mod failure;
 mod hidden;
 pub mod json;
 
 use std::fmt::Display;
 
+pub use self::arguments::{parse_strict, raw_arguments};
 pub use self::failure::{in_plain_words, json_problem};
 pub use self::hidden::{hidden, misleading, with_signs};
 

@@ -240,8 +240,9 @@ fn keep_alives_are_not_a_reply() {
                 let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n";
                 let _ = stream.read(&mut [0; 4096]);
                 let mut sent = stream.write_all(head.as_bytes());
-                while sent.is_ok() {
-                    std::thread::sleep(Duration::from_millis(20));
+                stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
+                // Until the client hangs up.
+                while sent.is_ok() && !stream.read(&mut [0; 16]).is_ok_and(|read| read == 0) {
                     sent = stream.write_all(b": waiting\n\n");
                 }
             });

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use windlass_sim::{Protocol, Reply};
 use windlass_testkit::{Output, Workspace};
 
@@ -223,6 +223,32 @@ fn undo_is_a_command() {
     }
     run(&workspace, &["undo", "--session", "nothing"]).assert_code(2);
     assert_eq!(sim.count(), 1);
+}
+
+/// SES-11, OBS-1: `checkpoint list` and `context show` only read, so they work while the session is open elsewhere, and
+/// leave no session behind.
+#[test]
+fn reading_needs_no_lease() {
+    let write = Reply::call("write_file", json!({ "path": "a.txt", "content": "x" }));
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, [write, Reply::text("done")]);
+    run(&workspace, &["exec", "go"]).assert_code(0);
+    let args = ["context", "show"];
+    let alone = run(&workspace, &args).assert_code(0).stdout.clone();
+    let mut open = workspace.run(&["--plain", "--continue"]).open_stdin().start();
+    open.say("/status\n");
+    open.wait_for_stdout("idle");
+    run(&workspace, &["undo"]).assert_code(4);
+    let listed = run(&workspace, &["checkpoint", "list"]);
+    assert!(listed.assert_code(0).stdout.contains("write_file"), "{listed}");
+    let shown = run(&workspace, &args);
+    assert_eq!(
+        shown.assert_code(0).stdout.lines().count(),
+        alone.lines().count(),
+        "{shown}"
+    );
+    assert_eq!(sessions(&workspace).len(), 1);
+    open.say("/exit\n");
+    open.output().assert_code(0);
 }
 
 /// UI-2, CMD-1: a shell command of the user runs in the session's folder without a model and without

@@ -51,6 +51,27 @@ pub fn recover(entries: &[Entry], draft: Option<Message>, now: Timestamp) -> Vec
     events
 }
 
+/// Returns the events that complete the record of a turn that ended because something could not be recorded, except for its
+/// end. `seen` is the history as the turn had it: results that were not recorded are recorded now, and calls without a
+/// result get an interrupted one.
+pub fn complete(entries: &[Entry], seen: &[Arc<Message>], now: Timestamp) -> Vec<Event> {
+    let history = History::read(entries);
+    let asked = history
+        .messages()
+        .last()
+        .filter(|last| last.calls().next().is_some());
+    let place = asked.and_then(|asked| seen.iter().position(|message| message.id == asked.id));
+    let results = place.and_then(|place| seen.get(place + 1));
+    if let Some(results) = results.filter(|results| results.role == Role::Tool) {
+        return vec![Event::Message {
+            message: Arc::clone(results),
+        }];
+    }
+    let mut events = recover(entries, None, now);
+    events.pop();
+    events
+}
+
 /// Returns the events with which another server continues a turn, in order; `None` if no turn is open. Nothing that may
 /// have run is run again: a call that may have run gets an interrupted result. If the turn waited for permission, none of
 /// the calls without a result has run; if there are no results at all, the calls stay open, and the turn begins with

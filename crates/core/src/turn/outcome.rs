@@ -18,6 +18,13 @@ pub enum Outcome {
     Failed(Failure),
 }
 
+impl Outcome {
+    /// Returns true if the turn ended because something could not be recorded.
+    pub fn is_unrecorded(&self) -> bool {
+        matches!(self, Self::Failed(failure) if failure.kind == FailureKind::Log)
+    }
+}
+
 /// An answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {

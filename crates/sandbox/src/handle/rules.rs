@@ -11,6 +11,7 @@ use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::Attempt;
 use super::links::Links;
+use crate::backend::files;
 
 /// File names that only look like secrets.
 const EXAMPLES: [&str; 3] = [".env.example", ".env.sample", ".env.template"];
@@ -65,9 +66,8 @@ impl Denied {
     pub(super) fn covers(&self, path: &Path) -> bool {
         // Compares bytes instead of components, because this runs for every file of a tree.
         let path = path.as_os_str().as_bytes();
-        let of_process = path.strip_prefix(b"/proc/").and_then(|rest| rest.first());
-        // Environments, memory and open files, those of this program included.
-        if of_process.is_some_and(u8::is_ascii_digit) {
+        // Those of this program included.
+        if files::is_of_process(path) {
             return true;
         }
         self.known().paths.iter().any(|denied| {

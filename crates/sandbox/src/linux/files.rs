@@ -106,3 +106,16 @@ pub(crate) fn link_unnamed(file: &File, folder: BorrowedFd<'_>, name: &OsStr) ->
     });
     linked.map_err(io::Error::from)
 }
+
+/// Returns true for the entries of a process: its environment, memory and open files.
+pub(crate) fn is_of_process(path: &[u8]) -> bool {
+    let name = path.strip_prefix(b"/proc/").and_then(|rest| rest.first());
+    name.is_some_and(u8::is_ascii_digit)
+}
+
+/// Returns true for folders without files of their own, whose entries tell about processes and devices.
+pub(crate) fn is_of_kernel(path: &Path) -> bool {
+    ["/proc", "/sys", "/dev"]
+        .iter()
+        .any(|kernel| path.starts_with(kernel))
+}

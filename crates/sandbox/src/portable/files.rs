@@ -87,3 +87,13 @@ pub(crate) fn create_unnamed(_: BorrowedFd<'_>) -> Option<File> {
 pub(crate) fn link_unnamed(_: &File, _: BorrowedFd<'_>, _: &OsStr) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }
+
+/// Returns false: processes have no entries that are files.
+pub(crate) fn is_of_process(_path: &[u8]) -> bool {
+    false
+}
+
+/// Returns true for a folder of devices.
+pub(crate) fn is_of_kernel(path: &Path) -> bool {
+    path.starts_with("/dev")
+}

@@ -10,12 +10,10 @@ use windlass_core::checkpoint::{
 use windlass_core::log::Entry;
 
 use super::{CommandContext, Outcome, Said, Stop, Words};
-use crate::format::cut;
+use crate::format::{PROMPT, checkpoints, cut};
 use windlass_core::log::record;
 use windlass_core::text::count;
 
-/// Number of characters shown of the user's message.
-const PROMPT: usize = 60;
 /// Maximum number of lines shown of a diff.
 const DIFF_LINES: usize = 200;
 
@@ -90,27 +88,8 @@ pub(super) fn refused(error: CheckpointError) -> Stop {
 }
 
 async fn list(cx: &mut CommandContext<'_>) -> Outcome {
-    let mut all = kept(cx)?.list().await.map_err(refused)?;
-    all.retain(|checkpoint| checkpoint.files > 0);
-    if all.is_empty() {
-        return Ok(Said::text(
-            "No checkpoints yet: no turn of this session has changed files.",
-        ));
-    }
-    let now = cx.inner.clock.now();
-    let line = |checkpoint: &Checkpoint| {
-        format!(
-            "{:>3}  {:>10}  {:<9}  {}  \"{}\"{}",
-            checkpoint.number,
-            checkpoint.time.ago(now),
-            count(checkpoint.files, "file"),
-            checkpoint.tools.join(", "),
-            cut(&checkpoint.prompt, PROMPT),
-            if checkpoint.undone { "  (undone)" } else { "" }
-        )
-    };
-    let lines: Vec<String> = all.iter().rev().map(line).collect();
-    Ok(Said::text(lines.join("\n")))
+    let all = kept(cx)?.list().await.map_err(refused)?;
+    Ok(Said::text(checkpoints(all, cx.inner.clock.now())))
 }
 
 async fn show(cx: &mut CommandContext<'_>, number: u64) -> Outcome {

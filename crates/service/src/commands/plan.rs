@@ -1,7 +1,7 @@
 //! `/plan`: a task graph that the model proposes, the user edits, and the session carries out. Without arguments it
 //! allows only reads.
 
-use windlass_api::{GoalEvent, GoalRun, Part, Plan, StepState};
+use windlass_api::{GoalEvent, GoalRun, Part, Plan, PlanStep, StepState};
 use windlass_core::log::{Durability, SpentBy};
 use windlass_core::permission::Mode;
 
@@ -64,11 +64,8 @@ fn show(cx: &CommandContext<'_>) -> Outcome {
 }
 
 fn described(plan: &Plan) -> String {
-    let done = plan
-        .steps
-        .iter()
-        .filter(|step| step.status == StepState::Done)
-        .count();
+    let is_done = |step: &&PlanStep| step.status == StepState::Done;
+    let done = plan.steps.iter().filter(is_done).count();
     format!(
         "Plan: {}\n{}{done} of {} done. /plan go carries it out, /plan edit changes it, /plan export FILE writes it to a \
          file.",
@@ -93,14 +90,14 @@ fn edit(cx: &CommandContext<'_>) -> Outcome {
 fn export(cx: &CommandContext<'_>, path: &str) -> Outcome {
     let text = plan_file::write(existing(cx)?);
     let failed = |why: String| Stop::Failed(format!("{path}: {why}"));
-    let files = cx.files()?;
-    let is_new = match files.read(path, LARGEST) {
-        Ok(there) if plan::read_edited(&there, "").is_err() => {
-            return Err(failed("exists and is not a plan; name another file".to_owned()));
-        }
-        there => there.is_err(),
-    };
-    files.write(path, &text, is_new).map_err(failed)?;
+    let there = cx.files()?.read(path, LARGEST);
+    if there
+        .as_ref()
+        .is_ok_and(|there| plan::read_edited(there, "").is_err())
+    {
+        return Err(failed("exists and is not a plan; name another file".to_owned()));
+    }
+    cx.files()?.write(path, &text, there.is_err()).map_err(failed)?;
     Ok(Said::text(format!(
         "The plan is in {path}. Edit it, then /plan import {path} reads it."
     )))

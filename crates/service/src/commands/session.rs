@@ -282,10 +282,8 @@ pub(super) async fn export_to(cx: &mut CommandContext<'_>, words: &Words<'_>) ->
     }
     let written = cx.files()?.write(path, &text, true);
     written.map_err(|why| Stop::Failed(format!("{path}: {why}")))?;
-    Ok(Said::text(format!(
-        "Exported {} to {path}",
-        count(text.lines().count(), "line")
-    )))
+    let lines = count(text.lines().count(), "line");
+    Ok(Said::text(format!("Exported {lines} to {path}")))
 }
 
 async fn search(cx: &mut CommandContext<'_>, words: &Words<'_>) -> Outcome {
