@@ -321,8 +321,9 @@ impl SessionActor {
     /// Takes an input that does not have to wait.
     async fn submit(&mut self, input: Input, answer: oneshot::Sender<Accepted>) -> Activity {
         let stop = self.handle.begin();
-        if let Err(error) = self.take(&input.message, Vec::new()).await {
-            let _ = answer.send(Err(refused(error)));
+        let taken = self.take(&input.message, Vec::new()).await;
+        if !matches!(taken, Ok(true)) {
+            let _ = answer.send(taken.map(|_| None).map_err(refused));
             return Activity::Idle;
         }
         self.queue.skipped_by(&input);
@@ -339,16 +340,26 @@ impl SessionActor {
             return Activity::Idle;
         };
         let stop = self.handle.begin();
-        if let Err(error) = self.take(&message, vec![queued]).await {
-            self.sink.tell_only(not_stored(&error));
-            self.stay = Stay::Closing;
-            return Activity::Idle;
+        match self.take(&message, vec![queued]).await {
+            Ok(true) => return self.turn(&message, stop).await,
+            Ok(false) => {}
+            Err(error) => {
+                self.sink.tell_only(not_stored(&error));
+                self.stay = Stay::Closing;
+            }
         }
-        self.turn(&message, stop).await
+        Activity::Idle
     }
 
-    /// Stores an input together with further events. It is part of the conversation from here on.
-    async fn take(&mut self, message: &Arc<Message>, further: Vec<Event>) -> Result<(), LogError> {
+    /// Stores an input together with further events. It is part of the conversation from here on. Returns false if it was
+    /// before: in a cluster, a message may come through two servers.
+    async fn take(&mut self, message: &Arc<Message>, further: Vec<Event>) -> Result<bool, LogError> {
+        let place = async || self.inner.store.place(&self.info.id, &message.id).await;
+        if self.sink.feed().holds_back() && place().await?.is_some() {
+            self.sink.store(further.clone(), Durability::Process).await?;
+            self.apply(&further);
+            return Ok(false);
+        }
         let message = &self.surrounded(message);
         let said = Event::Message {
             message: Arc::clone(message),
@@ -359,7 +370,7 @@ impl SessionActor {
         let events: Vec<Event> = [said].into_iter().chain(further).chain(goal).collect();
         self.sink.store(events.clone(), Durability::Process).await?;
         self.apply(&events);
-        Ok(())
+        Ok(true)
     }
 
     /// Applies events that are stored.

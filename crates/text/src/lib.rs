@@ -4,6 +4,7 @@
 
 mod arguments;
 mod failure;
+mod fence;
 mod hidden;
 pub mod json;
 
@@ -11,6 +12,7 @@ use std::fmt::Display;
 
 pub use self::arguments::{parse_strict, raw_arguments};
 pub use self::failure::{in_plain_words, json_problem};
+pub use self::fence::fence;
 pub use self::hidden::{hidden, misleading, with_signs};
 
 /// Returns the last character boundary at or before `index`.

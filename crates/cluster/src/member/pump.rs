@@ -152,9 +152,12 @@ async fn asked(shared: &Shared, post: &Post, question: ChildQuestion) -> Option<
 async fn submit(shared: &Shared, post: &Post, submission: Submission) -> Option<String> {
     let local = &shared.ports.local;
     let message = MessageId::from(post.id.clone());
-    // The entry took it, and only the mark was lost.
-    if matches!(local.sent(&post.session, &message).await, Ok(Some(_))) {
-        return Some(String::new());
+    match local.sent(&post.session, &message).await {
+        Ok(None) => {}
+        // The entry took it, and only the mark was lost.
+        Ok(Some(_)) => return Some(String::new()),
+        // It may be recorded: it waits until the store can tell.
+        Err(_) => return None,
     }
     match local.submit(submission).await {
         Ok(_) => Some(String::new()),

@@ -7,13 +7,10 @@ use windlass_api::{Event, Message, Part, Role, SessionInfo};
 use windlass_core::log::Entry;
 use windlass_core::message::FragmentSource;
 use windlass_core::message::{ToolCall, ToolResult};
+use windlass_core::text::fence;
 
 use super::messages;
 use crate::format::{called, date, one_line, standing};
-
-/// Maximum number of lines and characters shown of a call or its result.
-const MAX_LINES: usize = 40;
-const MAX_CHARS: usize = 4_000;
 
 /// Formats a session as Markdown. It contains foreign text, which must be sanitized for a terminal.
 pub fn markdown(info: &SessionInfo, entries: &[Entry]) -> String {
@@ -159,27 +156,6 @@ fn write_result(text: &mut String, result: &ToolResult) {
         None if result.content.trim().is_empty() => {}
         None => fence(text, "", &result.content),
     }
-}
-
-/// Adds a fenced block that its content cannot close; long content is cut.
-fn fence(text: &mut String, language: &str, content: &str) {
-    let content = content.trim_end();
-    let mut shown: String = content.chars().take(MAX_CHARS).collect();
-    let lines = shown.lines().count();
-    if lines > MAX_LINES {
-        shown = shown.lines().take(MAX_LINES).collect::<Vec<_>>().join("\n");
-    }
-    let left = content.chars().count() - shown.chars().count();
-    if left > 0 {
-        let _ = write!(shown, "\n… {left} more characters");
-    }
-    let ticks = longest_run(&shown).max(2) + 1;
-    let _ = write!(text, "\n{0}{language}\n{shown}\n{0}\n", "`".repeat(ticks));
-}
-
-fn longest_run(text: &str) -> usize {
-    let runs = text.split(|letter| letter != '`').map(str::len);
-    runs.max().unwrap_or_default()
 }
 
 /// Adds how the last turn ended, unless it ended with an answer.
