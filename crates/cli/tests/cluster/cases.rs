@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use windlass_sim::{Fault, Reply, Script, When};
+use windlass_sim::{Reply, Script, When};
 use windlass_testkit::{PATIENCE, Signal, eventually};
 
 use super::check::check;
