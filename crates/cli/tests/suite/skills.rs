@@ -108,7 +108,7 @@ fn skills_are_created_and_checked() {
     assert!(check.assert_code(0).stdout.contains("no mistakes"), "{check}");
     run(&workspace, &["skills", "new", "release-notes"])
         .assert_code(1)
-        .assert_says("exists already");
+        .assert_says("already exists");
     run(&workspace, &["skills", "new", "Bad Name"])
         .assert_code(1)
         .assert_says("a-z, 0-9 and single hyphens");
