@@ -1,5 +1,7 @@
 use std::os::unix::fs::symlink;
 
+#[cfg(not(all(target_os = "linux", not(windlass_portable))))]
+use super::repository::in_git;
 use super::*;
 
 fn folder() -> (tempfile::TempDir, PathBuf) {
