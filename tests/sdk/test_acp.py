@@ -81,7 +81,7 @@ def test_python_sdk_drives_a_whole_session(place):
         assert answer.stop_reason == "end_turn"
         assert (project / "made.txt").read_text() == "made by a model\n"
         assert editor.text() == "I made it."
-        assert editor.asked[0].title == "touch asked.txt; curl -s http://127.0.0.1:9/"
+        assert editor.asked[0].title == "touch asked.txt; curl -s http://a.localhost:9/"
         assert (project / "asked.txt").exists()
         listed = await agent.list_sessions(cwd=str(project))
         assert [info.session_id for info in listed.sessions] == [session]
