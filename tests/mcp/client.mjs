@@ -47,6 +47,7 @@ const scenarios = [
     "json-schema-ref-no-deref",
     ...auth,
   ].map((name) => [name, "2026-07-28"]),
+  ...["2025-03-26-oauth-metadata-backcompat", "2025-03-26-oauth-endpoint-fallback"].map((name) => [`auth/${name}`, "2025-03-26"]),
 ].filter(([name]) => only.length === 0 || only.includes(name));
 
 function run([name, version]) {
