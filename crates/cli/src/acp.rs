@@ -25,8 +25,8 @@ use crate::engine::{BUFFER, LAST_CALL, ModelRuntime, working_directory};
 use crate::exit::Exit;
 use crate::observe::Wanted;
 use crate::session_choice::{self, SessionChoice, SessionStore};
+use crate::session_folder;
 use crate::signals::Signals;
-use crate::wide_folder;
 use windlass_args::AcpOptions;
 
 /// Message for an editor whose user has not set up a model. Editors show it on one line.
@@ -127,7 +127,7 @@ pub(crate) fn admit(given: &Given, place: &Path) -> Result<PathBuf, NotAdmitted>
         return Err(NotAdmitted::Place(format!("{} is not a folder", place.display())));
     }
     let settings = environment::settings(given, &real).map_err(refuse)?;
-    wide_folder::check(&settings, &real, false).map_err(refuse)?;
+    session_folder::check(&settings, &real, false).map_err(refuse)?;
     match choose(&settings, &environment::var) {
         Err(problem) if problem.kind.is_of_provider() => Err(NotAdmitted::NoModel(NO_MODEL.to_owned())),
         // Any other problem is reported by the turn, and commands can fix it.

@@ -15,9 +15,9 @@ use crate::engine::{Engine, ModelRuntime, Plan, working_directory};
 use crate::exit::Exit;
 use crate::observe::Wanted;
 use crate::session_choice::{NewSession, SessionChoice, SessionStore};
+use crate::session_folder;
 use crate::signals::Signals;
 use crate::terminal::tell;
-use crate::wide_folder;
 use windlass_args::{ChannelCommand, WebhookOptions};
 
 /// Runs `windlass channel`.
@@ -39,7 +39,7 @@ async fn webhook(options: &WebhookOptions) -> Result<Exit, Problem> {
     let cwd = working_directory(options.cd.as_deref())?;
     let given = options.settings.given();
     let settings = Arc::new(environment::settings(&given, &cwd)?);
-    wide_folder::check(&settings, &cwd, false)?;
+    session_folder::check(&settings, &cwd, false)?;
     let which = SessionChoice::New;
     let keeper = SessionStore::open(&which)?;
     let runtime = ModelRuntime::new(&settings, &keeper, &which, None, Wanted::default()).await?;

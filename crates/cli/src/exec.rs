@@ -26,9 +26,9 @@ use crate::exit::Exit;
 use crate::observe::Wanted;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, json, millis_since, printer};
 use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
+use crate::session_folder;
 use crate::signals::Signals;
 use crate::terminal::plain;
-use crate::wide_folder;
 use windlass_args::{ExecOptions, InputFormat, OutputFormat, OutputOptions, SettingsOptions};
 use windlass_config::environment;
 use windlass_config::environment::Given;
@@ -75,7 +75,7 @@ async fn prepare(words: &[String], options: &ExecOptions) -> Result<Exit, Proble
     for warning in &settings.warnings {
         style.warn(warning);
     }
-    wide_folder::check(&settings, &cwd, false)?;
+    session_folder::check(&settings, &cwd, false)?;
     let request = goal::request(words, options)?;
     let reads_lines = options.output.input_format == InputFormat::StreamJson;
     let prompt = match &request {
@@ -133,7 +133,12 @@ fn check_writable(file: &Path) -> Result<(), Problem> {
     if std::fs::metadata(file).is_ok_and(|data| !data.is_file() && !data.is_dir()) {
         return Ok(());
     }
+    let is_new = std::fs::symlink_metadata(file).is_err();
     let opened = std::fs::File::options().append(true).create(true).open(file);
+    if is_new && opened.is_ok() {
+        // A run without an answer leaves no file.
+        let _ = std::fs::remove_file(file);
+    }
     opened
         .map(drop)
         .map_err(|error| Problem::usage(format!("--output-last-message {}: {error}", file.display())))

@@ -17,7 +17,7 @@ use crate::output::Style;
 use crate::repl::{self, Spoken};
 use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
 use crate::terminal::tell_last;
-use crate::{asking, attach, terminal_ui, trust, wide_folder};
+use crate::{asking, attach, session_folder, terminal_ui, trust};
 use windlass_args::{ExecOptions, FrontOptions, OutputFormat};
 use windlass_config::Problem;
 use windlass_config::environment;
@@ -55,7 +55,7 @@ pub(crate) async fn interactive(
     let given = exec::given(options, &cwd)?;
     // Invalid settings are reported below; they allow nothing.
     if let Ok(settings) = environment::settings(&given, &cwd) {
-        wide_folder::check(&settings, &cwd, is_somebody_there)?;
+        session_folder::check(&settings, &cwd, is_somebody_there)?;
     }
     if is_somebody_there {
         trust::offer(&environment::folders()?, &cwd);

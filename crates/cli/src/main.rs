@@ -40,6 +40,7 @@ mod replay;
 mod sandbox;
 mod serve;
 mod session_choice;
+mod session_folder;
 mod sessions;
 mod signals;
 mod sim;
@@ -49,7 +50,6 @@ mod terminal_ui;
 mod tools;
 mod trust;
 mod verify;
-mod wide_folder;
 
 use std::io::Write;
 use std::process::ExitCode;

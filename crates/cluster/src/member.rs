@@ -101,7 +101,7 @@ impl Member {
         let shared = &self.shared;
         let own = shared.ports.clock.now();
         let ahead = i64::try_from(own.0).unwrap_or(i64::MAX) - i64::try_from(store.0).unwrap_or(i64::MAX);
-        let before = shared.marks.ahead_ms.swap(ahead, Ordering::Relaxed);
+        let before = shared.flags.ahead_ms.swap(ahead, Ordering::Relaxed);
         let is_wrong = |ms: i64| u128::from(ms.unsigned_abs()) > CLOCKS.as_millis();
         if is_wrong(ahead) && !is_wrong(before) {
             let by = span(Duration::from_millis(ahead.unsigned_abs()));
@@ -156,7 +156,7 @@ impl Member {
                     if let Some(left) = beat.ends_ms {
                         ends = Duration::from_millis(left) + SOON;
                     }
-                    shared.marks.has_own.store(beat.has_own, Ordering::Relaxed);
+                    shared.flags.has_own.store(beat.has_own, Ordering::Relaxed);
                     self.compare_clocks(beat.time);
                     if self.beaten(sent) {
                         (shared.ports.warn)("contact with the store is back");
@@ -267,7 +267,7 @@ impl Member {
                 () = shared.compare.notified() => {}
                 () = shared.ports.clock.sleep(COMPARE) => {}
             }
-            if !shared.works() || !shared.marks.has_own.load(Ordering::Relaxed) {
+            if !shared.works() || !shared.flags.has_own.load(Ordering::Relaxed) {
                 continue;
             }
             let unfinished = shared.ports.cluster.unfinished(Some(shared.id())).await;
@@ -302,7 +302,7 @@ impl Member {
     /// Others may take them over immediately.
     pub async fn leave(&self) {
         let shared = &self.shared;
-        shared.marks.is_leaving.store(true, Ordering::SeqCst);
+        shared.flags.is_leaving.store(true, Ordering::SeqCst);
         let begun = boot_time::now();
         loop {
             let open = shared.ports.sessions.open_here();
@@ -380,7 +380,7 @@ impl Member {
         }
         let open = self.shared.ports.sessions.open_here().len();
         let left = self.shared.lease().left(boot_time::now()).as_secs_f64();
-        let ahead = self.shared.marks.ahead_ms.load(Ordering::Relaxed) as f64 / 1_000.0;
+        let ahead = self.shared.flags.ahead_ms.load(Ordering::Relaxed) as f64 / 1_000.0;
         text.push_str(&format!(
             "# HELP windlass_cluster_sessions_open Sessions open on this server.\n\
              # TYPE windlass_cluster_sessions_open gauge\nwindlass_cluster_sessions_open {open}\n\

@@ -19,7 +19,7 @@ use crate::wire::ClusterWire;
 const NEWS: usize = 4_096;
 
 /// Status that streams end with when the deadline has passed.
-pub(crate) const LOST: &str = "lost contact with the store; another server continues the turn";
+pub(crate) const LOST: &str = "lost contact with the store; a server with contact continues the turn";
 
 /// Configuration of a server of a cluster.
 #[derive(Debug, Clone)]
@@ -82,9 +82,9 @@ pub(crate) fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Single values that tasks of this server tell each other.
+/// Small values shared by the tasks of this server.
 #[derive(Debug)]
-pub(crate) struct Marks {
+pub(crate) struct Flags {
     /// True if a session of this server had unfinished work at the last heartbeat.
     pub(crate) has_own: AtomicBool,
     /// Milliseconds by which this server's clock is ahead of the store's.
@@ -93,7 +93,7 @@ pub(crate) struct Marks {
     pub(crate) is_leaving: AtomicBool,
 }
 
-impl Default for Marks {
+impl Default for Flags {
     fn default() -> Self {
         Self {
             has_own: AtomicBool::new(true),
@@ -122,7 +122,7 @@ pub(crate) struct Shared {
     /// Work for other servers that takes longer than a question, by id.
     pub(crate) works_long: Mutex<HashMap<String, WorkEnd>>,
     pub(crate) counts: Counts,
-    pub(crate) marks: Marks,
+    pub(crate) flags: Flags,
 }
 
 impl Shared {
@@ -139,7 +139,7 @@ impl Shared {
             in_hand: Mutex::default(),
             works_long: Mutex::default(),
             counts: Counts::default(),
-            marks: Marks::default(),
+            flags: Flags::default(),
         }
     }
 
@@ -159,7 +159,7 @@ impl Shared {
 
     /// Returns true if this server works, and does not stop.
     pub(crate) fn works(&self) -> bool {
-        self.holds() && !self.marks.is_leaving.load(Ordering::SeqCst)
+        self.holds() && !self.flags.is_leaving.load(Ordering::SeqCst)
     }
 
     /// Fails if this server must not act.

@@ -75,7 +75,7 @@ fn correct(message: &mut Value, hub: &Hub) {
             fields.shift_remove("result");
         }
     } else if let Some(result) = message.get_mut("result").filter(|result| result.is_object()) {
-        complete_greeting(result);
+        complete_initialization(result);
         keep_tools(result, hub);
         if let Some(fields) = message.as_object_mut() {
             fields.shift_remove("error");
@@ -87,7 +87,7 @@ fn correct(message: &mut Value, hub: &Hub) {
 }
 
 /// Fills in what an answer to `initialize` must have and is not needed here.
-fn complete_greeting(result: &mut Value) {
+fn complete_initialization(result: &mut Value) {
     if !result["serverInfo"].is_object() {
         return;
     }

@@ -1,6 +1,5 @@
-//! A reading of a whole text by its characters: every place at which bash expands or runs something must be one that the
-//! syntax tree has. Quotes follow other rules inside `${…}`, arithmetic and indexes than the tree assumes, so quotes
-//! hide nothing there.
+//! Checks a command line character by character: wherever bash expands or runs something, the syntax tree must have a node.
+//! Inside `${…}`, arithmetic and indexes, quotes follow other rules than the tree assumes, so they hide nothing there.
 
 use std::ops::Range;
 

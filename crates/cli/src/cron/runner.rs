@@ -25,7 +25,7 @@ use windlass_host::factory::{SessionSpec, SessionTools, delete_session, policy, 
 use crate::engine::{Engine, ModelRuntime, Plan};
 use crate::observe::Wanted;
 use crate::session_choice::{NewSession, SessionChoice, SessionStore};
-use crate::wide_folder;
+use crate::session_folder;
 
 /// Name of the flag that a setting of a job stands for, in messages.
 const FLAG: &str = "cron";
@@ -104,7 +104,7 @@ impl LocalRunner {
             return Err(Problem::new(ProblemKind::Failed, text));
         }
         let settings = environment::settings(given, folder)?;
-        wide_folder::check(&settings, folder, false)?;
+        session_folder::check(&settings, folder, false)?;
         Ok(settings)
     }
 

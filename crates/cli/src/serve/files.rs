@@ -9,7 +9,7 @@ use windlass_host::sandbox_access::SandboxAccess;
 use windlass_sandbox::{OpenMode, Workspace};
 use windlass_server::Files;
 
-use crate::{file_walk, wide_folder};
+use crate::{file_walk, session_folder};
 
 /// Files that are looked at for a match.
 const MOST: usize = 50_000;
@@ -37,7 +37,7 @@ impl Files for LocalFiles {
             return Err(format!("there is no folder {}", place.display()));
         }
         let settings = environment::settings(&self.given, place).map_err(|problem| problem.to_string())?;
-        wide_folder::check_given(&settings, place).map_err(|problem| problem.message)
+        session_folder::check_given(&settings, place).map_err(|problem| problem.message)
     }
 
     async fn find(&self, place: &str, words: &str, limit: usize) -> Vec<String> {

@@ -13,7 +13,7 @@ use windlass_core::log::ClusterStore;
 use windlass_host::factory::LocalFactory;
 use windlass_host::sandbox_access::SandboxAccess;
 
-use crate::wide_folder;
+use crate::session_folder;
 
 /// Folders on this machine.
 pub(crate) struct LocalFolders {
@@ -34,9 +34,9 @@ impl LocalFolders {
 
     /// Checks that files of a session may be written in a folder.
     fn check(&self, folder: &Path) -> Result<(), Problem> {
-        let settings = environment::settings(self.factory.given(), wide_folder::existing(folder))?;
-        wide_folder::check_given(&settings, folder)?;
-        let above = wide_folder::existing(folder.parent().unwrap_or(folder));
+        let settings = environment::settings(self.factory.given(), session_folder::existing(folder))?;
+        session_folder::check_given(&settings, folder)?;
+        let above = session_folder::existing(folder.parent().unwrap_or(folder));
         let workspace = SandboxAccess::new(&settings.security, above)?.reading_workspace()?;
         match workspace.protects(&folder.to_string_lossy()) {
             None => Ok(()),

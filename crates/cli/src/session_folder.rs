@@ -1,5 +1,8 @@
+//! Folders that a session may work in.
+//!
 //! SAFE-10: a session in the home folder, or in a folder above it, could change everything that the user has. It needs
-//! a deliberate decision.
+//! a deliberate decision. SAFE-3: no session works in a folder of the kernel, and none that a client of a server starts in a
+//! denied one.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -54,7 +57,7 @@ pub(crate) fn check(settings: &Settings, cwd: &Path, is_somebody_there: bool) ->
 /// exist yet.
 ///
 /// # Errors
-/// If it is too wide, denied, or protected from the sessions of other folders.
+/// If it is too wide or denied.
 pub(crate) fn check_given(settings: &Settings, folder: &Path) -> Result<(), Problem> {
     check(settings, folder, false)?;
     let there = existing(folder);
