@@ -89,6 +89,9 @@ impl Lab {
         if options.many {
             command.arg("--many");
         }
+        if options.agents {
+            command.arg("--agents");
+        }
         if options.stamp {
             command.arg("--stamp");
         }

@@ -47,6 +47,9 @@ pub(crate) struct ServeOptions {
     /// Serve many conversations: count the calls of each by their results, and call `glob`, which costs little.
     #[arg(long)]
     pub(crate) many: bool,
+    /// Call sub-agents instead of `glob`, with `--many`, and reply to them with text.
+    #[arg(long)]
+    pub(crate) agents: bool,
     /// Replace [`STAMP`] in every piece with the time at which it is sent.
     #[arg(long)]
     pub(crate) stamp: bool,
@@ -67,6 +70,7 @@ impl ServeOptions {
             talk: false,
             write: false,
             many: false,
+            agents: false,
             stamp: false,
             record: None,
         }
@@ -152,7 +156,9 @@ impl Shared {
         let (mut head, mut body) = (Vec::new(), Vec::new());
         while read_request(&mut reader, &mut head, &mut body)? {
             let arrived = now();
-            if self.options.talk && is_aside(&head, &body) {
+            let is_apart =
+                self.options.talk && is_aside(&head, &body) || self.options.agents && is_sub_agent(&body);
+            if is_apart {
                 send(stream, &self.aside)?;
                 continue;
             }
@@ -179,7 +185,9 @@ impl Shared {
         let call;
         let chunks = if number < self.options.calls {
             let wire = self.options.wire;
-            call = framed(&if self.options.many {
+            call = framed(&if self.options.agents {
+                wire.call_of(number, "agent", &wire::task(number))
+            } else if self.options.many {
                 wire.call_of(number, "glob", &wire::search(number))
             } else if self.options.write {
                 wire.call(number, &wire::writing_command(number))
@@ -226,6 +234,13 @@ fn stamped(chunk: &[u8]) -> Vec<u8> {
 fn is_aside(head: &[u8], body: &[u8]) -> bool {
     let nothing = br#""tools":[]"#;
     head.starts_with(b"GET ") || body.windows(nothing.len()).any(|part| part == nothing)
+}
+
+/// Returns true for a request of a sub-agent, which has a sentence of its own in the prompt. Conversations of a
+/// sub-agent are short here, so that long requests need not be searched.
+fn is_sub_agent(body: &[u8]) -> bool {
+    const SENTENCE: &[u8] = b"started for one task";
+    body.len() < 64 * 1024 && body.windows(SENTENCE.len()).any(|part| part == SENTENCE)
 }
 
 fn send(mut stream: &TcpStream, chunks: &[Vec<u8>]) -> Result<()> {

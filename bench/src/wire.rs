@@ -138,6 +138,11 @@ pub(crate) fn search(number: usize) -> Value {
     json!({ "pattern": format!("none{number}") })
 }
 
+/// Returns the arguments of a call that starts a sub-agent.
+pub(crate) fn task(number: usize) -> Value {
+    json!({ "task": format!("job {number}") })
+}
+
 /// Returns the number of the last call in a request.
 pub(crate) fn last_call(body: &[u8]) -> Option<usize> {
     const MARK: &[u8] = b"call_";

@@ -1,9 +1,8 @@
 //! Sub-agents: the cost of one, several in parallel, and many one after the other.
 
-use std::fmt::Write;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result};
 
@@ -11,6 +10,8 @@ use super::{median, milliseconds, told};
 use crate::lab::Lab;
 use crate::process::{self, Cost, Memory};
 use crate::report::{Figure, Target};
+use crate::server::ServeOptions;
+use crate::wire::Wire;
 
 /// Work that the parent has done, call by call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -126,26 +127,31 @@ fn flat_memory(lab: &Lab) -> Result<Figure> {
 /// Text in the prompt of every sub-agent.
 const CHILD: &str = "started for one task";
 
-/// Length that is added to the pattern of a tool call, and so to its result: both together are as long as those of an
-/// agent, so that the requests of both grow alike.
-const PADDING: usize = 60;
-
-/// Runs a turn with this many calls, one after the other.
+/// Runs a turn with this many calls, one after the other, against a model that costs the same for each request.
 fn run(lab: &Lab, work: Work, calls: usize) -> Result<Cost> {
-    let mut script =
-        format!("replies:\n  - {{ when: {{ system_contains: {CHILD} }}, text: ok, times: forever }}\n");
-    for number in 0..calls {
-        let call = match work {
-            Work::Agent => format!("{{ tool: agent, args: {{ task: job {number} }} }}"),
-            Work::Tool => format!(
-                "{{ tool: glob, args: {{ pattern: \"none{number}{}\" }} }}",
-                "-".repeat(PADDING)
-            ),
-        };
-        writeln!(script, "  - calls: [{call}]")?;
+    let server = lab.serve(&ServeOptions {
+        many: true,
+        agents: work == Work::Agent,
+        ..ServeOptions::new(Wire::Anthropic, calls)
+    })?;
+    let mut exec = lab.agent(&server, Wire::Anthropic, "text");
+    without_limits(&mut exec);
+    let cost = process::run(&mut exec, Memory::Watched)?;
+    server.finish()?;
+    Ok(cost)
+}
+
+/// Raises the limits on the number of sub-agents and on what they use together.
+fn without_limits(exec: &mut Command) {
+    for setting in [
+        "agents.max_agents=2000",
+        "agents.max_children=8",
+        "agents.max_turns=1000000",
+        "agents.max_tokens=1000000000",
+        "agents.max_time=2000000",
+    ] {
+        exec.args(["-c", setting]);
     }
-    script.push_str("  - text: done\n");
-    exec(lab, &script)
 }
 
 /// Runs a turn against a simulated model with a script.
@@ -164,16 +170,7 @@ fn exec(lab: &Lab, script: &str) -> Result<Cost> {
     let url = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
     let mut exec = lab.other(&lab.path("work"), &windlass);
     exec.args(["exec", "--provider", "anthropic", "go"]);
-    for setting in [
-        "agent.max_iterations=2000",
-        "agents.max_agents=2000",
-        "agents.max_children=8",
-        "agents.max_turns=1000000",
-        "agents.max_tokens=1000000000",
-        "agents.max_time=2000000",
-    ] {
-        exec.args(["-c", setting]);
-    }
+    without_limits(&mut exec);
     exec.env("ANTHROPIC_API_KEY", "bench")
         .env("ANTHROPIC_BASE_URL", url);
     let cost = process::run(&mut exec, Memory::Watched);
