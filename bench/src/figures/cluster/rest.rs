@@ -17,8 +17,9 @@ use crate::wire::Wire;
 const SERVERS: usize = 2;
 /// Time between two heartbeats of a server, in seconds.
 const BEAT: f64 = 1.5;
-/// Time after which every connection has reported its transactions to the statistics of Postgres.
-const REPORTED: Duration = Duration::from_secs(12);
+/// Time after which every connection has reported its transactions to the statistics of Postgres: some report them with
+/// their next statement, and the heartbeats take turns on the connections of a server.
+const REPORTED: Duration = Duration::from_secs(30);
 /// Sessions that are created at the same time.
 const TOGETHER: usize = 8;
 
