@@ -5,6 +5,7 @@
 mod arguments;
 mod failure;
 mod fence;
+mod glob;
 mod hidden;
 pub mod json;
 
@@ -13,6 +14,7 @@ use std::fmt::Display;
 pub use self::arguments::{parse_strict, raw_arguments};
 pub use self::failure::{in_plain_words, json_problem};
 pub use self::fence::fence;
+pub use self::glob::{GlobStar, glob};
 pub use self::hidden::{hidden, misleading, with_signs};
 
 /// Returns the last character boundary at or before `index`.
@@ -42,6 +44,41 @@ pub fn shorten(line: &str, limit: usize) -> (&str, usize) {
             (kept, rest.chars().count())
         }
     }
+}
+
+/// Returns the first and last characters of a text that is too long.
+pub fn clip(text: &str, most: usize) -> String {
+    // A text never has more characters than bytes.
+    if text.len() <= most {
+        return text.to_owned();
+    }
+    let count = text.chars().count();
+    if count <= most {
+        return text.to_owned();
+    }
+    let head: String = text.chars().take(most / 2).collect();
+    let tail: String = text.chars().skip(count - most / 2).collect();
+    format!("{head} … {tail}")
+}
+
+/// Returns an answer that consists of words, without its control characters and not too long, or a description of the
+/// problem with it.
+pub fn readable(text: &str) -> Result<String, String> {
+    const LONGEST: usize = 24_000;
+    const FEWEST: usize = 8;
+    let is_odd = |sign: &char| (sign.is_control() && !"\n\t\r".contains(*sign)) || *sign == '\u{fffd}';
+    let text = text.trim();
+    if text.is_empty() {
+        return Err("the answer was empty".to_owned());
+    }
+    let all = text.chars().count();
+    let letters = text.chars().filter(|sign| sign.is_alphanumeric()).count();
+    let odd = text.chars().filter(is_odd).count();
+    if letters < FEWEST || letters * 4 < all || odd * 20 > all {
+        return Err("the answer was not text".to_owned());
+    }
+    let clean: String = text.chars().filter(|sign| !is_odd(sign)).collect();
+    Ok(clip(&clean, LONGEST))
 }
 
 /// Returns the number of bytes at which two texts begin to differ, and a piece of each around that place.

@@ -14,13 +14,14 @@ use tokio_util::task::TaskTracker;
 
 use super::Job;
 use super::mask::{Place, is_short, outputs, summarized, with_results};
-use super::summarize::{Question, clip};
+use super::summarize::Question;
 use crate::clock::Clock;
 use crate::id::{CallId, MessageId};
 use crate::message::{Message, ToolResult};
 use crate::middleware::{Depth, IterationView, Middleware, Verdict};
 use crate::model::Usage;
 use crate::provider::Provider;
+use crate::text::clip;
 
 /// Pending summaries, shared by the background task that makes them and the compactor that applies them.
 #[derive(Debug)]

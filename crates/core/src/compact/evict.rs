@@ -136,7 +136,7 @@ async fn less_repetition(all: &[(Place, &ToolResult)], tiers: &[Tier], scores: V
     let compared = all.iter().zip(tiers).zip(&scores).skip(from);
     let blocks: Vec<(String, f64, bool)> = compared
         .map(|(((_, result), tier), score)| {
-            let text = super::summarize::clip(&result.content, COMPARED);
+            let text = crate::text::clip(&result.content, COMPARED);
             (text, *score, *tier == Tier::Active)
         })
         .collect();

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::mask::{Place, cut, outputs, with_results};
+use super::summarize::LEAST_RECENT;
 use super::{CompactError, Compacted, Compactor, Deferred, Job, ModelEviction, Subgoals, Summarize};
 use crate::message::Message;
 use crate::middleware::Depth;
@@ -67,14 +68,21 @@ impl Stepwise {
         }
     }
 
-    /// Forces the history to fit: cuts outputs that are too large on their own, then summarizes, then cuts
-    /// all long outputs.
+    /// Forces the history to fit: cuts outputs that are too large on their own, then summarizes, if need be all but the
+    /// newest message, then cuts all long outputs.
     async fn squeeze(&self, made: &mut Made<'_>) {
         let most = made.job.target.saturating_add(made.job.target / 2);
         made.shorten(most, usize::try_from(most).unwrap_or(usize::MAX));
-        if made.tokens() > most {
+        for keep_recent in [self.last_resort.keep_recent, LEAST_RECENT] {
+            if made.tokens() <= most {
+                break;
+            }
+            let last_resort = Summarize {
+                keep_recent,
+                ..self.last_resort.clone()
+            };
             let history = made.history().to_vec();
-            if let Ok(smaller) = self.last_resort.compact(made.job.on(&history)).await
+            if let Ok(smaller) = last_resort.compact(made.job.on(&history)).await
                 && (made.job.depth == Depth::Full || made.gauge.tokens(&smaller.history) < made.tokens())
             {
                 // The first message and the summary remain in place of the removed messages.

@@ -80,3 +80,30 @@ async fn the_last_resort_is_a_summary() {
     assert_eq!(made.history.len(), 6);
     assert_eq!(provider.seen().len(), 1);
 }
+
+/// CTX-15: a conversation in a small window continues for as long as its user wants: references, cut words and a summary
+/// of summaries do not fill it up.
+#[tokio::test]
+async fn a_small_window_never_fills_up() {
+    let provider = Rule::saying("a fine summary").with_window(4_000);
+    for strategy in Strategy::ALL.into_iter().skip(1) {
+        let mut history = vec![user("go")];
+        for turn in 0..40 {
+            let wish = format!("Part {turn}: {}", "the ship sailed on. ".repeat(40));
+            history.extend([
+                user(&wish),
+                assistant("It sails."),
+                user("Go on."),
+                assistant("It did."),
+            ]);
+            if tokens(&history) > 1_000 {
+                let made = stepwise(strategy, None)
+                    .compact(job(&history, &provider, 500))
+                    .await
+                    .unwrap_or_else(|error| panic!("{strategy}, turn {turn}: {error}"));
+                history = made.history;
+            }
+            assert!(tokens(&history) <= 1_000, "{strategy}: {}", tokens(&history));
+        }
+    }
+}

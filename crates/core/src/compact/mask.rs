@@ -134,7 +134,7 @@ pub(super) fn summarized(result: &ToolResult, summary: &str) -> ToolResult {
 
 /// Returns a result with the first and last characters of the output.
 pub(super) fn cut(result: &ToolResult, characters: usize) -> ToolResult {
-    let (size, ends) = (size(result), super::summarize::clip(&result.content, characters));
+    let (size, ends) = (size(result), crate::text::clip(&result.content, characters));
     shorter(result, format!("{CUT}{size}{}\n{ends}", back(result)))
 }
 

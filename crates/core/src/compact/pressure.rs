@@ -10,7 +10,7 @@ use crate::tokens::Gauge;
 
 /// Checks how full the context is before every request. Above the soft share, it applies summaries that are
 /// ready and cost nothing, if there are any. Above the hard share, it requests a full compaction, down to the
-/// soft share.
+/// soft share, or to half of what the system prompt and the tools leave below the hard share, whichever is more.
 ///
 /// Its cost grows with the new messages only: tokens that the provider reported are not counted again, and
 /// far below the shares nothing is counted.
@@ -71,9 +71,13 @@ impl Middleware for Pressure {
         };
         // Only the conversation can be compacted.
         let fixed = used.saturating_sub(gauge.tokens(view.history)).max(fixed);
+        let least = match depth {
+            Depth::Soft => 0,
+            Depth::Hard | Depth::Full => hard.saturating_sub(fixed) / 2,
+        };
         let shrink = Shrink {
             depth,
-            target: Some(soft.saturating_sub(fixed)),
+            target: Some(soft.saturating_sub(fixed).max(least)),
         };
         let mut verdict = Verdict::shrink(format!("the context holds {used} of {window} tokens"), shrink);
         verdict.metadata.insert("old_tokens".to_owned(), used.into());

@@ -47,8 +47,9 @@ async fn two_shares_of_the_window() {
         (601, true, flow(Depth::Soft, 600 - (601 - 10))),
         (601, false, Flow::Continue),
         (900, false, Flow::Continue),
-        (901, false, flow(Depth::Hard, 0)),
-        (901, true, flow(Depth::Hard, 0)),
+        // What is outside the conversation leaves 900 - (901 - 10) tokens, half of which is the least to go for.
+        (901, false, flow(Depth::Hard, 4)),
+        (901, true, flow(Depth::Hard, 4)),
     ] {
         let deferred = Arc::new(Deferred::default());
         if has_ready {

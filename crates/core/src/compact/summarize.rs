@@ -13,11 +13,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use self::ask::outlined;
-pub(super) use self::ask::{Question, clip, outline};
+pub(super) use self::ask::{Question, outline};
 use super::{CompactError, Compacted, Compactor, Job, tail_start};
 use crate::message::{Compaction, Message, Part, Role};
 use crate::middleware::Depth;
 use crate::model::Usage;
+use crate::text::{clip, readable};
 use crate::tokens::Gauge;
 
 /// Source of open facts outside the conversation: todos, processes, children. Must not block.
@@ -40,8 +41,9 @@ impl OpenFacts for NothingOpen {
 ///
 /// Invariants: the first message stays, calls and results stay together, an earlier summary is merged into
 /// the next one, and the user's messages and the references of an earlier summary are carried over verbatim.
-/// Only if the user's messages alone would fill half of the room are the longest of them cut to their start
-/// and end, with a notice.
+/// Only if they and what was added to them would fill half of the room are the longest of these texts cut to their start
+/// and end, and the oldest additions left out, with a notice; and only in a window that is too small even for that, the
+/// oldest of the user's messages.
 #[derive(Clone)]
 pub struct Summarize {
     /// Minimum number of the newest messages that are kept unchanged.
@@ -70,6 +72,8 @@ Keep: what the user asked for and how success is judged, decisions and their rea
 numbers and error texts that are still needed, what is done, what is open, and the next step. \
 Leave out raw tool output, and what the user said word for word: that is kept beside it. \
 Use 500 words at most. Answer with the summary alone.";
+/// Newest messages that are kept unchanged when more do not fit.
+pub(super) const LEAST_RECENT: usize = 1;
 /// Maximum number of tokens of a summary.
 const LONGEST_SUMMARY: u64 = 4_096;
 
@@ -96,7 +100,8 @@ impl Summarize {
     /// Replaces the messages in `range` with one summary message.
     pub(super) async fn fold(&self, job: &Job<'_>, range: Range<usize>) -> Result<Compacted, CompactError> {
         let middle = job.history.get(range.clone()).unwrap_or_default();
-        let least = if job.depth == Depth::Full { 1 } else { 2 };
+        // A single message, such as an earlier summary, gives little, but it may be all there is.
+        let least = 1 + usize::from(job.depth != Depth::Full && self.keep_recent > LEAST_RECENT);
         if middle.len() < least {
             return Err(CompactError::NothingToDo);
         }
@@ -155,7 +160,8 @@ impl Summarize {
         let first = first.ok_or(CompactError::NothingToDo)?;
         let mut message = Message::new(&first.session_id, Role::User, Vec::new(), job.now);
         message.id = keep::name(job.history.len(), &range, middle);
-        let kept = keep::kept(middle, &message.id, job.target / 2, &self.gauge);
+        let window = job.provider.model().context_window;
+        let kept = keep::kept(middle, &message.id, (job.target / 2, window), &self.gauge);
         let facts = facts.iter().map(|(heading, text)| keep::fact(heading, text));
         let mut part = Compaction {
             summary,
@@ -213,7 +219,7 @@ impl Summarize {
                 None => return Err((no.why(), None)),
             },
         };
-        match ask::sound(&answer.text) {
+        match readable(&answer.text) {
             Ok(summary) => Ok(Told {
                 summary,
                 usage: Some(answer.usage),

@@ -249,10 +249,49 @@ async fn endless_words_are_shown_by_their_ends() {
     assert!(text.len() < 12_000, "{}", text.len());
     assert_eq!(
         made.notice.as_deref(),
-        Some("a long text of the user was cut to its start and end")
+        Some("to fit the window: 1 long text cut short")
     );
     let report = fidelity(&history, &made.history);
     assert_eq!(report.said - report.said_kept, 1, "the report is truthful");
+}
+
+/// CTX-15: what was added to the user's messages is carried over while there is room, without repetitions; then the
+/// oldest of it goes, and the user's own words stay.
+#[tokio::test]
+async fn additions_give_way_to_words() {
+    use crate::message::FragmentSource::{Memory, Prompt};
+    let provider = Rule::saying("a fine summary");
+    let mut history = vec![user("go")];
+    for turn in 0..30 {
+        let recalled = Part::context(Memory, format!("recalled {turn}: {}", "old news ".repeat(40)));
+        let again = Part::context(Prompt, "Go on from where it stopped.");
+        history.push(message(
+            Role::User,
+            vec![Part::text(format!("wish {turn}.")), recalled, again],
+        ));
+        history.extend(exchange(&format!("turn {turn}"), 1, 100));
+    }
+    let kept = async |target: u64| {
+        let made = summarize()
+            .compact(job(&history, &provider, target))
+            .await
+            .expect("smaller");
+        (all_text(&made.history[1..2]), made.notice)
+    };
+    let (text, notice) = kept(100_000).await;
+    assert_eq!(notice, None);
+    assert!(text.contains("recalled 0:") && text.contains("recalled 20:"));
+    assert_eq!(text.matches("Go on from where it stopped.").count(), 1);
+    let (text, notice) = kept(2_000).await;
+    assert!(notice.expect("it says so").contains("older additions left out"));
+    assert!(
+        !text.contains("recalled 0:") && text.len() < 6_000,
+        "{}",
+        text.len()
+    );
+    for turn in 0..20 {
+        assert!(text.contains(&format!("wish {turn}.")), "{turn}");
+    }
 }
 
 /// CTX-15: images and environment context are carried over; of many images, only the newest.

@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::{Escalation, Proposal, Subject};
+use crate::text::{GlobStar, glob};
 
 /// Start of a pattern for hosts.
 const DOMAIN: &str = "domain:";
@@ -135,7 +136,7 @@ impl Rule {
 
     /// Returns true if the rule applies to this tool at all.
     pub fn names(&self, tool: &str) -> bool {
-        glob(&self.tool, tool, Star::Anything)
+        glob(&self.tool, tool, GlobStar::Anything)
     }
 
     /// Returns true if the rule matches any part of the call. Used by deny and ask rules. A rule that names
@@ -203,8 +204,8 @@ impl Rule {
 fn fits_command(pattern: &str, text: &str) -> bool {
     let bare = pattern
         .strip_suffix(" *")
-        .is_some_and(|bare| glob(bare, text, Star::Anything));
-    bare || glob(pattern, text, Star::Anything)
+        .is_some_and(|bare| glob(bare, text, GlobStar::Anything));
+    bare || glob(pattern, text, GlobStar::Anything)
 }
 
 /// Both are relative to the workspace, or absolute; a leading `./` is ignored.
@@ -213,8 +214,8 @@ fn fits_path(pattern: &str, path: &str) -> bool {
     let (pattern, path) = (plain(pattern), plain(path));
     let folder = pattern
         .strip_suffix("/**")
-        .is_some_and(|folder| glob(folder, &path, Star::Segment));
-    folder || glob(&pattern, &path, Star::Segment)
+        .is_some_and(|folder| glob(folder, &path, GlobStar::Segment));
+    folder || glob(&pattern, &path, GlobStar::Segment)
 }
 
 /// Returns the domain of a pattern for hosts. `*.example.com` means the same as `example.com`.
@@ -237,53 +238,4 @@ fn fits_host(pattern: &str, host: &str) -> bool {
     };
     let (domain, host) = (domain.to_ascii_lowercase(), host.to_ascii_lowercase());
     host == domain || host.strip_suffix(&domain).is_some_and(|rest| rest.ends_with('.'))
-}
-
-/// Meaning of a single `*`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Star {
-    Anything,
-    /// Anything except `/`; `**` crosses it.
-    Segment,
-}
-
-/// Whole-text matching with `*`, in time proportional to text times pattern.
-fn glob(pattern: &str, text: &str, star: Star) -> bool {
-    let pattern: Vec<char> = pattern.chars().collect();
-    let text: Vec<char> = text.chars().collect();
-    // reach[i] is true if the pattern so far matches the first i characters of the text.
-    let mut reach = vec![false; text.len() + 1];
-    if let Some(first) = reach.first_mut() {
-        *first = true;
-    }
-    let mut letters = pattern.iter().copied().peekable();
-    while let Some(letter) = letters.next() {
-        let next = if letter == '*' {
-            let crosses = letters.next_if_eq(&'*').is_some() || star == Star::Anything;
-            after_star(&reach, &text, crosses)
-        } else {
-            after_letter(&reach, &text, letter)
-        };
-        reach = next;
-    }
-    reach.last().copied().unwrap_or_default()
-}
-
-fn after_star(reach: &[bool], text: &[char], crosses: bool) -> Vec<bool> {
-    let mut open = false;
-    let mut next = Vec::with_capacity(reach.len());
-    for (index, &here) in reach.iter().enumerate() {
-        let before = index.checked_sub(1).and_then(|index| text.get(index));
-        open = here || (open && (crosses || before != Some(&'/')));
-        next.push(open);
-    }
-    next
-}
-
-fn after_letter(reach: &[bool], text: &[char], letter: char) -> Vec<bool> {
-    let fits = reach
-        .iter()
-        .zip(text)
-        .map(|(&here, &found)| here && found == letter);
-    std::iter::once(false).chain(fits).collect()
 }

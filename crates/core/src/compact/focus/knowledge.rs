@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::compact::score::{Block, Words, marginal_gain};
-use crate::compact::summarize::clip;
 use crate::message::{FragmentSource, Message};
+use crate::text::clip;
 
 /// Pieces of knowledge, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

@@ -9,6 +9,7 @@ use crate::compact::Job;
 use crate::message::{FragmentSource, Message, Part, Role};
 use crate::model::Usage;
 use crate::provider::{Prefix, ProviderEvent, Request, ToolChoice};
+use crate::text::{clip, readable};
 
 /// One request without tools.
 pub(in crate::compact) struct Question {
@@ -40,7 +41,9 @@ impl NoAnswer {
     /// Returns the partial answer if it is usable on its own, and the reason it breaks off.
     pub(super) fn beginning(&self) -> Option<(String, &str)> {
         const SHORTEST: usize = 200;
-        let text = sound(&self.so_far).ok().filter(|text| text.len() >= SHORTEST)?;
+        let text = readable(&self.so_far)
+            .ok()
+            .filter(|text| text.len() >= SHORTEST)?;
         Some((text, &self.why))
     }
 
@@ -113,25 +116,6 @@ const LONGEST_PIECE: usize = 2_000;
 /// Maximum number of characters of a summary made without a model.
 const LONGEST_OUTLINE: usize = 6_000;
 
-/// Returns the usable summary, or a description of the problem with it.
-pub(super) fn sound(text: &str) -> Result<String, String> {
-    const LONGEST: usize = 24_000;
-    const FEWEST: usize = 8;
-    let is_odd = |sign: &char| (sign.is_control() && !"\n\t\r".contains(*sign)) || *sign == '\u{fffd}';
-    let text = text.trim();
-    if text.is_empty() {
-        return Err("the answer was empty".to_owned());
-    }
-    let all = text.chars().count();
-    let letters = text.chars().filter(|sign| sign.is_alphanumeric()).count();
-    let odd = text.chars().filter(is_odd).count();
-    if letters < FEWEST || letters * 4 < all || odd * 20 > all {
-        return Err("the answer was not text".to_owned());
-    }
-    let clean: String = text.chars().filter(|sign| !is_odd(sign)).collect();
-    Ok(clip(&clean, LONGEST))
-}
-
 /// Outlines the messages in lines, for use if no model can summarize them. The user's messages are stored
 /// beside it.
 pub(super) fn outlined(middle: &[Arc<Message>]) -> String {
@@ -182,19 +166,4 @@ pub(in crate::compact) fn outline(message: &Message) -> Vec<String> {
         _ => None,
     });
     lines.collect()
-}
-
-/// Returns the first and last characters of a text that is too long.
-pub(in crate::compact) fn clip(text: &str, most: usize) -> String {
-    // A text never has more characters than bytes.
-    if text.len() <= most {
-        return text.to_owned();
-    }
-    let count = text.chars().count();
-    if count <= most {
-        return text.to_owned();
-    }
-    let head: String = text.chars().take(most / 2).collect();
-    let tail: String = text.chars().skip(count - most / 2).collect();
-    format!("{head} … {tail}")
 }
