@@ -15,11 +15,13 @@ model = next(folder.glob("*.gguf"))
 
 params = xllamacpp.CommonParams()
 params.model.path = str(model)
-params.hostnames = ["127.0.0.1"]
+params.hostname = "127.0.0.1"
 params.port = 0
 params.n_ctx = int(sys.argv[1])
 params.n_parallel = 1
 params.use_jinja = True
+# The template of the model has no place for tools.
+params.chat_template = pathlib.Path(__file__).with_name("template.jinja").read_text()
 params.sampling.temp = 0.0
 params.warmup = False
 server = xllamacpp.Server(params)
