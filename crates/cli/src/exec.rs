@@ -25,7 +25,7 @@ use crate::engine::{Engine, ModelRuntime, Plan, advice, not_begun, working_direc
 use crate::exit::Exit;
 use crate::observe::Wanted;
 use crate::output::{Outcome, Printer, RunResult, Style, Totals, Trouble, json, millis_since, printer};
-use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
+use crate::session_choice::{self, NewSession, PickBy, SessionChoice, SessionStore};
 use crate::session_folder;
 use crate::signals::Signals;
 use crate::terminal::plain;
@@ -67,7 +67,7 @@ async fn prepare(words: &[String], options: &ExecOptions) -> Result<Exit, Proble
     let new = NewSession::of(&options.session)?;
     let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
-    let which = session_choice::picked(&*keeper.store, which, &cwd, false).await?;
+    let which = session_choice::picked(&*keeper.store, which, &cwd, PickBy::Nobody).await?;
     let schema = options.output.output_schema.as_deref();
     let schema = schema.map(AnswerSchema::read).transpose()?;
     let given = given(options, &cwd)?;

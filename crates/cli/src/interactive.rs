@@ -15,7 +15,7 @@ use crate::exit::Exit;
 use crate::observe::Wanted;
 use crate::output::Style;
 use crate::repl::{self, Spoken};
-use crate::session_choice::{self, NewSession, SessionChoice, SessionStore};
+use crate::session_choice::{self, NewSession, PickBy, SessionChoice, SessionStore};
 use crate::terminal::tell_last;
 use crate::{asking, attach, session_folder, terminal_ui, trust};
 use windlass_args::{ExecOptions, FrontOptions, OutputFormat};
@@ -47,7 +47,12 @@ pub(crate) async fn interactive(
     let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let is_somebody_there = asking::somebody_is_there();
-    let which = session_choice::picked(&*keeper.store, which, &cwd, is_somebody_there).await?;
+    let by = match is_somebody_there {
+        true if is_plain => PickBy::Number,
+        true => PickBy::Keys,
+        false => PickBy::Nobody,
+    };
+    let which = session_choice::picked(&*keeper.store, which, &cwd, by).await?;
     if let Some(held) = attach::holder(&keeper, &which, fork, &cwd).await? {
         let look = (style, is_plain, front.full_screen);
         return attach::to_own_server(&keeper, held, &options.settings, look).await;

@@ -10,6 +10,7 @@ use windlass_core::log::{LogError, SessionQuery, Store, UserName};
 use windlass_service::{format, past};
 
 use crate::db::advice;
+use crate::signals::asked_to_end;
 use crate::terminal::tell;
 use windlass_args::{Cli, SessionOptions, SettingsOptions};
 use windlass_config::environment;
@@ -270,12 +271,23 @@ fn own(info: SessionInfo) -> Result<SessionInfo, Problem> {
     }
 }
 
-/// Replaces the choice from a list by the chosen session. `may_ask` is false where nobody can answer.
+/// Way of choosing a session from a list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PickBy {
+    /// Nobody can answer.
+    Nobody,
+    /// A number that is typed.
+    Number,
+    /// The arrow keys.
+    Keys,
+}
+
+/// Replaces the choice from a list by the chosen session.
 pub(crate) async fn picked(
     store: &dyn Store,
     which: SessionChoice,
     cwd: &Path,
-    may_ask: bool,
+    by: PickBy,
 ) -> Result<SessionChoice, Problem> {
     if which != SessionChoice::Picked {
         return Ok(which);
@@ -292,29 +304,41 @@ pub(crate) async fn picked(
         // The same error as for the latest one.
         latest(store, cwd).await?;
     }
-    if !may_ask {
+    if by == PickBy::Nobody {
         let lines: Vec<String> = found.iter().map(line).collect();
         return Err(Problem::usage(format!(
             "--resume needs a session here: its name, or the start of its id. The latest ones in this folder:\n{}",
             lines.join("\n")
         )));
     }
-    for (number, info) in (1..).zip(&found) {
-        tell!("{number:>3}  {}", crate::terminal::plain(&line(info)));
+    let lines: Vec<String> = found
+        .iter()
+        .map(|info| crate::terminal::plain(&line(info)))
+        .collect();
+    let picked = match by {
+        PickBy::Keys => windlass_tui::pick("Session to resume:", &lines, asked_to_end()).await,
+        PickBy::Number | PickBy::Nobody => by_number(&lines),
+    };
+    let picked = picked.map_err(|error| Problem::usage(error.to_string()))?;
+    match picked.and_then(|index| found.get(index)) {
+        Some(info) => Ok(SessionChoice::Called(info.id.to_string())),
+        None => Err(Problem::new(ProblemKind::Interrupted, "no session chosen")),
+    }
+}
+
+/// Lets the user type the number of a line.
+fn by_number(lines: &[String]) -> std::io::Result<Option<usize>> {
+    for (number, line) in (1..).zip(lines) {
+        tell!("{number:>3}  {line}");
     }
     tell!("Number of the session to resume (Enter: 1, q: none):");
     let mut answer = String::new();
-    std::io::stdin()
-        .read_line(&mut answer)
-        .map_err(|error| Problem::usage(error.to_string()))?;
+    std::io::stdin().read_line(&mut answer)?;
     let number = match answer.trim() {
         "" if !answer.is_empty() => 1,
         text => text.parse::<usize>().unwrap_or(0),
     };
-    match number.checked_sub(1).and_then(|index| found.get(index)) {
-        Some(info) => Ok(SessionChoice::Called(info.id.to_string())),
-        None => Err(Problem::new(ProblemKind::Interrupted, "no session chosen")),
-    }
+    Ok(number.checked_sub(1))
 }
 
 async fn latest(store: &dyn Store, cwd: &Path) -> Result<SessionInfo, Problem> {

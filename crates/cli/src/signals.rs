@@ -41,6 +41,18 @@ struct State {
     asked: Notify,
 }
 
+/// Returns when a signal asks for the program to end, while no [`Signals`] listen. Ctrl-C is a key there.
+pub(crate) async fn asked_to_end() {
+    let (Ok(mut ended), Ok(mut left)) = (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
+    else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        _ = ended.recv() => {}
+        _ = left.recv() => {}
+    }
+}
+
 impl Signals {
     /// Starts listening, and waits until the listener is active.
     pub(crate) fn listen() -> Self {

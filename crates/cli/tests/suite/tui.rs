@@ -307,3 +307,43 @@ fn looking_back_goes_to_the_first_message() {
     screen.press("ctrl-o");
     leave(&mut screen);
 }
+
+/// EXT-6: `--resume` offers the sessions of the folder; the arrow keys select one, Enter opens it, and Esc, Ctrl+C or a
+/// termination leaves the terminal as it was.
+#[test]
+fn a_session_is_chosen_with_the_arrow_keys() {
+    let replies = ["first answer", "second answer", "third answer"].map(Reply::text);
+    let (_sim, workspace) = with_replies(Protocol::Anthropic, replies);
+    for wish in ["the first wish", "the second wish"] {
+        workspace.run(&["exec", wish]).output().assert_code(0);
+    }
+    for key in ["esc", "ctrl-c"] {
+        let mut screen = workspace.run(&["--resume"]).on_screen(100, 30);
+        screen.wait_for("Esc cancels");
+        screen.press(key);
+        assert_eq!(screen.wait_exit(), Some(130), "{}", screen.scrollback());
+        let shown = screen.scrollback();
+        assert!(
+            shown.contains("no session chosen") && !shown.contains("Esc cancels"),
+            "{shown}"
+        );
+        check_restored(&screen);
+    }
+    let mut screen = workspace.run(&["--resume"]).on_screen(100, 30);
+    screen.wait_until("the newest is selected", |shown| {
+        shown
+            .lines()
+            .any(|line| line.starts_with('❯') && line.contains("the second wish"))
+    });
+    screen.press("down");
+    screen.wait_until("the next one is selected", |shown| {
+        shown
+            .lines()
+            .any(|line| line.starts_with('❯') && line.contains("the first wish"))
+    });
+    screen.press("enter");
+    screen.wait_for("first answer");
+    say(&mut screen, "go on");
+    screen.wait_for("third answer");
+    leave(&mut screen);
+}
