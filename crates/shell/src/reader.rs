@@ -25,10 +25,6 @@ const MAX_WRAPPERS: usize = 16;
 /// Name of the rule that refuses listed commands.
 const RULE: &str = "security.blocked_commands";
 
-/// Maximum number of pieces of code that are kept for rules, and of characters of each.
-const MAX_FOREIGN: usize = 64;
-const MAX_CODE: usize = 4096;
-
 /// Reserved words of bash at the start of a command. As a program name they mean that the syntax tree is
 /// wrong.
 const RESERVED: &[&str] = &[
@@ -259,8 +255,9 @@ impl<'r> Reader<'r> {
             let short: String = code.chars().take(60).collect();
             self.blocked(&entry, &short, vec![Target::Unknown]);
         }
-        if self.refused.foreign.len() < MAX_FOREIGN && !code.is_empty() {
-            self.refused.foreign.push(code.chars().take(MAX_CODE).collect());
+        // As a whole: padding must not hide the rest from the rules. The length of a command line is limited.
+        if !code.is_empty() {
+            self.refused.foreign.push(code.to_owned());
         }
         self.raise(needs);
     }

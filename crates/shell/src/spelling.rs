@@ -7,11 +7,11 @@ use super::category::is_known;
 use super::word::{Word, base_name, quoted};
 use super::wrappers::is_wrapper;
 
-/// Maximum number of words before a subcommand that are examined.
+/// Maximum number of options before a subcommand that are examined.
 const MAX_LEADING: usize = 24;
 
-/// Maximum number of commands that are looked for in one piece of code.
-const MAX_PIECES: usize = 2048;
+/// Number of words of a command that is looked for within a longer text.
+const WINDOW: usize = 16;
 
 /// Maximum number of aliases of git that lead to each other.
 const MAX_ALIASES: usize = 10;
@@ -63,10 +63,20 @@ fn wrapped(words: &[Word]) -> Vec<String> {
     let is_mark = |word: &&Word| word.value().is_some_and(|text| text.starts_with(":::"));
     let unmarked: Vec<Word> = words.iter().filter(|word| !is_mark(word)).cloned().collect();
     let lists = [words, unmarked.as_slice()];
-    let starts = lists
-        .iter()
-        .flat_map(|words| (0..words.len().min(MAX_LEADING)).filter_map(|start| words.get(start..)));
-    starts.flat_map(spelled).collect()
+    lists.iter().flat_map(|words| within(words)).collect()
+}
+
+/// Returns the commands that may start at each word. The first ones reach to the end, as written.
+fn within(words: &[Word]) -> Vec<String> {
+    let mut found = Vec::new();
+    for start in 0..words.len() {
+        let end = match start < MAX_LEADING {
+            true => words.len(),
+            false => (start + WINDOW).min(words.len()),
+        };
+        found.extend(words.get(start..end).map(spelled).unwrap_or_default());
+    }
+    found
 }
 
 /// Returns a command by the name of its program, and without the options before its subcommand.
@@ -101,18 +111,8 @@ fn in_code(code: &str) -> Vec<String> {
     let pieces = texts
         .map(|piece| piece.split_whitespace().collect::<Vec<_>>())
         .chain(lists.map(|piece| piece.split(is_between).filter(|word| !word.is_empty()).collect()));
-    let mut found = Vec::new();
-    for piece in pieces {
-        let words: Vec<Word> = piece.into_iter().map(Word::literal).collect();
-        for start in 0..words.len() {
-            let end = (start + MAX_LEADING).min(words.len());
-            found.extend(words.get(start..end).map(spelled).unwrap_or_default());
-            if found.len() > MAX_PIECES {
-                return found;
-            }
-        }
-    }
-    found
+    let literal = |piece: Vec<&str>| -> Vec<Word> { piece.into_iter().map(Word::literal).collect() };
+    pieces.flat_map(|piece| within(&literal(piece))).collect()
 }
 
 /// Returns the arguments from each word that may be the subcommand, if options come first.
@@ -278,6 +278,28 @@ mod tests {
             assert!(
                 found.iter().any(|found| found == spelling),
                 "{command}: {found:?}"
+            );
+        }
+        // Neither many words nor a long text before it hide a command.
+        let words = "x ".repeat(3_000);
+        let padded = [
+            format!("unknown-tool {words} git push"),
+            format!("python3 -c '# {words}\nimport os; os.system(\"git push\")'"),
+            format!(
+                "python3 -c 'x = [{}]; os.system(\"git push\")'",
+                "(1), ".repeat(3_000)
+            ),
+        ];
+        let many: String = (0..100).map(|n| format!("python3 -c 'print({n})'; ")).collect();
+        for command in padded
+            .into_iter()
+            .chain([many + "perl -e 'system(\"git push\")'"])
+        {
+            let found = analyse(&command, &Blocklist::default()).spellings();
+            assert!(
+                found.iter().any(|found| found == "git push"),
+                "{}",
+                &command[..80]
             );
         }
         for command in [

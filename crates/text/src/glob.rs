@@ -11,6 +11,10 @@ pub enum GlobStar {
 
 /// Matches a whole text with a pattern that may contain `*`, in time proportional to text times pattern.
 pub fn glob(pattern: &str, text: &str, star: GlobStar) -> bool {
+    let start = pattern.split('*').next().unwrap_or_default();
+    if !text.starts_with(start) {
+        return false;
+    }
     let pattern: Vec<char> = pattern.chars().collect();
     let text: Vec<char> = text.chars().collect();
     // reach[i] is true if the pattern so far matches the first i characters of the text.
