@@ -47,11 +47,7 @@ pub(crate) async fn interactive(
     let keeper = SessionStore::begin(&which)?;
     let cwd = working_directory(options.cd.as_deref())?;
     let is_somebody_there = asking::somebody_is_there();
-    let by = match is_somebody_there {
-        true if is_plain => PickBy::Number,
-        true => PickBy::Keys,
-        false => PickBy::Nobody,
-    };
+    let by = PickBy::of(is_somebody_there, is_plain);
     let which = session_choice::picked(&*keeper.store, which, &cwd, by).await?;
     if let Some(held) = attach::holder(&keeper, &which, fork, &cwd).await? {
         let look = (style, is_plain, front.full_screen);

@@ -282,6 +282,17 @@ pub(crate) enum PickBy {
     Keys,
 }
 
+impl PickBy {
+    /// Chooses by what the terminal can do.
+    pub(crate) fn of(is_somebody_there: bool, is_plain: bool) -> Self {
+        match is_somebody_there {
+            true if is_plain => Self::Number,
+            true => Self::Keys,
+            false => Self::Nobody,
+        }
+    }
+}
+
 /// Replaces the choice from a list by the chosen session.
 pub(crate) async fn picked(
     store: &dyn Store,

@@ -299,7 +299,7 @@ mod tests {
             assert!(
                 found.iter().any(|found| found == "git push"),
                 "{}",
-                &command[..80]
+                command.get(..80).unwrap_or_default()
             );
         }
         for command in [
