@@ -77,8 +77,6 @@ pub(super) async fn append(context: Rc<Context>, batch: Prepared) -> Result<(), 
 /// Writes groups until none waits.
 async fn write(context: Rc<Context>) {
     loop {
-        // Sessions that are ready to append join the group.
-        tokio::task::yield_now().await;
         let group = context.appends.borrow_mut().take();
         if group.is_empty() {
             context.appends.borrow_mut().writers -= 1;
