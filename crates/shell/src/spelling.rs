@@ -7,11 +7,9 @@ use super::category::is_known;
 use super::word::{Word, base_name, quoted};
 use super::wrappers::is_wrapper;
 
-/// Maximum number of options before a subcommand that are examined.
+/// Number of words at the start of a text from which a command is taken to its end, and number of words that are taken
+/// from later ones: a long text stays cheap.
 const MAX_LEADING: usize = 24;
-
-/// Number of words of a command that is looked for within a longer text.
-const WINDOW: usize = 16;
 
 /// Maximum number of aliases of git that lead to each other.
 const MAX_ALIASES: usize = 10;
@@ -72,7 +70,7 @@ fn within(words: &[Word]) -> Vec<String> {
     for start in 0..words.len() {
         let end = match start < MAX_LEADING {
             true => words.len(),
-            false => (start + WINDOW).min(words.len()),
+            false => (start + MAX_LEADING).min(words.len()),
         };
         found.extend(words.get(start..end).map(spelled).unwrap_or_default());
     }
@@ -97,8 +95,16 @@ fn spelled(words: &[Word]) -> Vec<String> {
 }
 
 fn after_options(program: &str, arguments: &[Word]) -> Vec<String> {
-    let rests = starts(program, arguments);
-    rests.into_iter().map(|rest| joined(program, rest)).collect()
+    let rests = starts(program, arguments).into_iter().enumerate();
+    let command = |(place, rest): (usize, &[Word])| {
+        let end = if place < MAX_LEADING {
+            rest.len()
+        } else {
+            MAX_LEADING
+        };
+        joined(program, rest.get(..end).unwrap_or(rest))
+    };
+    rests.map(command).collect()
 }
 
 /// Returns the commands that may be written in code of another language: `git push` for `os.system("git push")`, for
@@ -119,10 +125,7 @@ fn in_code(code: &str) -> Vec<String> {
 fn starts<'w>(program: &str, arguments: &'w [Word]) -> Vec<&'w [Word]> {
     let mut found = Vec::new();
     let mut rest = arguments;
-    for _ in 0..MAX_LEADING {
-        let Some((option, after)) = rest.split_first() else {
-            break;
-        };
+    while let Some((option, after)) = rest.split_first() {
         if !is_option(option) {
             break;
         }
@@ -280,9 +283,11 @@ mod tests {
                 "{command}: {found:?}"
             );
         }
-        // Neither many words nor a long text before it hide a command.
+        // Neither many words or options nor a long text before it hide a command.
         let words = "x ".repeat(3_000);
         let padded = [
+            format!("git {} push", "-c a=b ".repeat(1_000)),
+            format!("git {} push", "--no-pager ".repeat(1_000)),
             format!("unknown-tool {words} git push"),
             format!("python3 -c '# {words}\nimport os; os.system(\"git push\")'"),
             format!(

@@ -1,4 +1,5 @@
-//! A list below what the terminal shows, one line of which is chosen with the arrow keys.
+//! A list below what the terminal shows, one line of which is chosen with the arrow keys: for a choice that has to be made
+//! before the app starts. The lists of the app are in `overlay/picker.rs`.
 
 use std::io::{self, Write};
 
