@@ -2,6 +2,8 @@
 //!
 //! Nothing here reads the environment: the caller passes a lookup function, so tests do not need one.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -298,6 +300,19 @@ impl Folders {
 
     /// Finds the project around `cwd`: the nearest one, never from outside the repository.
     pub fn project(&self, cwd: &Path) -> Option<Project> {
+        let known = FOUND.with_borrow(|found| found.as_ref().and_then(|found| found.get(cwd).cloned()));
+        known.unwrap_or_else(|| {
+            let project = self.find_project(cwd);
+            FOUND.with_borrow_mut(|found| {
+                if let Some(found) = found {
+                    found.insert(cwd.to_owned(), project.clone());
+                }
+            });
+            project
+        })
+    }
+
+    fn find_project(&self, cwd: &Path) -> Option<Project> {
         for folder in cwd.ancestors() {
             let project = Project {
                 root: folder.to_owned(),
@@ -330,6 +345,26 @@ impl Folders {
         let own = [&self.config, &self.data, &self.state, &self.cache];
         own.into_iter().any(|own| real(own).starts_with(&folder))
     }
+}
+
+thread_local! {
+    /// Projects by folder, while [`at_one_moment`] runs.
+    static FOUND: RefCell<Option<HashMap<PathBuf, Option<Project>>>> = const { RefCell::new(None) };
+}
+
+/// Does work that looks for the project of the same folder many times, such as the start of a session. The folder is
+/// searched once.
+pub fn at_one_moment<T>(work: impl FnOnce() -> T) -> T {
+    struct End(Option<HashMap<PathBuf, Option<Project>>>);
+
+    impl Drop for End {
+        fn drop(&mut self) {
+            FOUND.set(self.0.take());
+        }
+    }
+
+    let _end = End(FOUND.replace(Some(HashMap::new())));
+    work()
 }
 
 /// A folder with its own settings, tools or commands, written by the authors of the folder's content.

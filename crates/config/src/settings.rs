@@ -34,9 +34,10 @@ mod layer_tests;
 mod reference_tests;
 
 use std::collections::BTreeMap;
-use std::ops::{Deref, DerefMut};
+use std::ops::Deref;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use self::layers::Effective;
 use self::layers::{Layers, SettingOrigin};
@@ -115,22 +116,25 @@ pub struct Settings {
 /// Every key with its value and origin, and the files that they were read from.
 #[derive(Debug, Clone, Default)]
 pub struct Origins {
-    list: Vec<Effective>,
+    list: Arc<[Effective]>,
     /// The files as they were before they were read.
     pub files: Vec<FileStamp>,
 }
 
 impl Deref for Origins {
-    type Target = Vec<Effective>;
+    type Target = [Effective];
 
     fn deref(&self) -> &Self::Target {
         &self.list
     }
 }
 
-impl DerefMut for Origins {
-    fn deref_mut(&mut self) -> &mut Self::Target {
-        &mut self.list
+impl Origins {
+    fn new(list: Vec<Effective>) -> Self {
+        Self {
+            list: list.into(),
+            files: Vec::new(),
+        }
     }
 }
 
@@ -160,7 +164,7 @@ impl Settings {
 
 /// CFG-1: reads all layers. The error contains every problem in any of them.
 pub fn load(sources: &Sources<'_>) -> Result<Settings, SettingsError> {
-    let mut layers = Layers::with_defaults();
+    let mut layers = Layers::default();
     let project = sources.folders.project(sources.cwd);
     let named = sources.user_file.as_ref();
     let user_file = named.map_or_else(|| sources.folders.user_file(), PathBuf::clone);
@@ -209,7 +213,7 @@ pub fn changes(before: &Settings, after: &Settings) -> Vec<(String, String)> {
         .origins
         .iter()
         .filter(|entry| old(&entry.key).is_none_or(|old| old.value != entry.value))
-        .map(|entry| (entry.key.clone(), show::assignment(entry)))
+        .map(|entry| (entry.key.to_string(), show::assignment(entry)))
         .collect();
     let is_gone = |entry: &&Effective| !after.origins.iter().any(|new| new.key == entry.key);
     changes.extend(
@@ -217,7 +221,7 @@ pub fn changes(before: &Settings, after: &Settings) -> Vec<(String, String)> {
             .origins
             .iter()
             .filter(is_gone)
-            .map(|entry| (entry.key.clone(), format!("{} is gone", entry.key))),
+            .map(|entry| (entry.key.to_string(), format!("{} is gone", entry.key))),
     );
     changes
 }
@@ -232,7 +236,7 @@ pub struct Preview {
 
 /// SAFE-6: reads only a project's file, to show it to the user before they trust it.
 pub fn preview(path: &Path, bytes: &[u8]) -> Result<Preview, SettingsError> {
-    let mut layers = Layers::with_defaults();
+    let mut layers = Layers::default();
     file::read_project(path, Some(bytes), &mut layers);
     let settings = layers.into_settings()?;
     let set = settings.origins.iter();

@@ -289,7 +289,9 @@ fn placed(text: &str, cwd: &Path, home: Option<&Path>, temp: &Path) -> PathBuf {
         .or_else(|| below("$TMPDIR", temp))
         .unwrap_or_else(|| cwd.join(text));
     // Without `.`, doubled slashes, and a trailing slash.
-    path.components().collect()
+    let text = path.as_os_str().to_string_lossy();
+    let is_tidy = !text.contains("//") && !text.contains("/./") && !text.ends_with(['/', '.']);
+    if is_tidy { path } else { path.components().collect() }
 }
 
 #[cfg(test)]

@@ -1,33 +1,22 @@
 //! Words that belong together although their stems differ: forms of irregular verbs, nouns of verbs, and common short
 //! forms.
 
-use std::collections::HashMap;
-use std::sync::LazyLock;
-
-use super::stem;
-
-/// The groups, one per line. Words with a second meaning that is common in technical texts, such as `left`, are not among
-/// them.
-static BY_STEM: LazyLock<HashMap<String, Vec<&'static str>>> = LazyLock::new(|| {
-    let mut groups = HashMap::new();
-    for line in include_str!("related.txt").lines() {
-        let words: Vec<(&str, String)> = line.split_whitespace().map(|word| (word, stem(word))).collect();
-        for (_, member) in &words {
-            let others = words.iter().filter(|(_, other)| other != member);
-            groups.insert(member.clone(), others.map(|(word, _)| *word).collect());
-        }
-    }
-    groups
-});
+/// The groups of `related.txt`: each stem with the words of the other stems of its line, sorted by stem. Words with a
+/// second meaning that is common in technical texts, such as `left`, are not among them.
+static BY_STEM: &[(&str, &[&str])] = include!(concat!(env!("OUT_DIR"), "/related.rs"));
 
 /// Returns the words that belong to a word with this stem, without those of the same stem.
 pub fn related(stem: &str) -> &'static [&'static str] {
-    BY_STEM.get(stem).map(Vec::as_slice).unwrap_or_default()
+    let found = BY_STEM.binary_search_by_key(&stem, |(stem, _)| stem);
+    found.map_or(&[], |index| BY_STEM[index].1)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
+    use crate::stem;
 
     /// MEM-7, SES-14: a question finds irregular forms, nouns of verbs and short forms, and other words stay alone.
     #[test]

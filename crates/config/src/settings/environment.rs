@@ -24,8 +24,14 @@ const SIM_PREFIX: &str = "WINDLASS_SIM_";
 
 /// CFG-1: reads one variable per key. An empty variable counts as unset.
 pub(super) fn read(sources: &Sources<'_>, layers: &mut Layers) {
+    let ours: Vec<&String> = names_of_ours(&sources.env_names).collect();
+    if ours.is_empty() {
+        return;
+    }
     for key in keys::all() {
-        let Some(name) = key.env_name() else { continue };
+        let Some(name) = key.env_name().filter(|name| ours.contains(&name)) else {
+            continue;
+        };
         let Some(text) = (sources.env)(&name).filter(|text| !text.is_empty()) else {
             continue;
         };
@@ -42,19 +48,25 @@ pub(super) fn read(sources: &Sources<'_>, layers: &mut Layers) {
             }
         }
     }
-    warn_unknown(&sources.env_names, layers);
+    warn_unknown(&ours, layers);
+}
+
+/// Returns the variables with Windlass's prefix, without those of the simulated provider.
+fn names_of_ours(names: &[String]) -> impl Iterator<Item = &String> {
+    names
+        .iter()
+        .filter(|name| name.starts_with("WINDLASS_") && !name.starts_with(SIM_PREFIX))
 }
 
 /// Warns about an unknown variable. It is not an error, because it may belong to another version of Windlass.
-fn warn_unknown(names: &[String], layers: &mut Layers) {
-    let ours = names
+fn warn_unknown(ours: &[&String], layers: &mut Layers) {
+    let other = ours
         .iter()
-        .filter(|name| name.starts_with("WINDLASS_") && !name.starts_with(SIM_PREFIX));
-    let other = ours.filter(|name| !OTHER_VARIABLES.contains(&name.as_str()));
+        .filter(|name| !OTHER_VARIABLES.contains(&name.as_str()));
     let mut known: Option<Vec<String>> = None;
     for name in other {
         let known = known.get_or_insert_with(|| keys::all().filter_map(keys::Key::env_name).collect());
-        if known.contains(name) {
+        if known.contains(*name) {
             continue;
         }
         let candidates = known

@@ -208,7 +208,7 @@ impl Walk<'_> {
                 let line = self.lines.line(found.name_at);
                 if let (Author::Project, Value::List(entries)) = (self.author, &value) {
                     let path = Arc::clone(&self.path);
-                    return self.layers.add(&self.at, entries.clone(), path, line);
+                    return self.layers.add(key, entries.clone(), path, line);
                 }
                 let origin = SettingOrigin::File {
                     path: Arc::clone(&self.path),

@@ -1,11 +1,12 @@
 //! The stacked layers: the last one to set a key wins, and the origin of each value is recorded.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Settings;
+use super::{Origins, Settings};
 use super::keys::{self, Key, render};
 use super::problem::{SettingsError, SettingsProblem};
 use super::show::assignment;
@@ -55,18 +56,23 @@ impl SettingOrigin {
 #[derive(Clone, PartialEq)]
 pub struct Effective {
     /// Dotted key; names with unusual characters are quoted.
-    pub key: String,
+    pub key: Cow<'static, str>,
     /// The value; `None` if unset.
     pub value: Option<Value>,
     /// Origin of the value.
     pub origin: SettingOrigin,
 }
 
-/// Accumulated result of the layers read so far.
+/// Accumulated result of the layers read so far. Defaults are added at the end, so that a key that nobody sets costs
+/// nothing until then.
+#[derive(Default)]
 pub(super) struct Layers {
-    set: BTreeMap<Vec<String>, Setting>,
-    /// Entries that a project adds to a list, whatever the other layers set.
-    added: BTreeMap<Vec<String>, Added>,
+    /// Keys without a pattern, by name.
+    named: HashMap<&'static str, Setting>,
+    /// Keys of providers, models and servers, by path.
+    patterns: BTreeMap<Vec<String>, Setting>,
+    /// Entries that a project adds to a list, by key, whatever the other layers set.
+    added: HashMap<&'static str, Added>,
     problems: SettingsError,
     warnings: Vec<String>,
 }
@@ -84,43 +90,23 @@ struct Added {
 }
 
 impl Layers {
-    /// Starts with the lowest layer, the defaults.
-    pub(super) fn with_defaults() -> Self {
-        let named = keys::all().filter(|key| !key.is_pattern());
-        let set = named.map(|key| {
-            let path = key.name.split('.').map(str::to_owned).collect();
-            (
-                path,
-                Setting {
-                    key,
-                    value: key.kind.default(),
-                    origin: SettingOrigin::Default,
-                },
-            )
-        });
-        Self {
-            set: set.collect(),
-            added: BTreeMap::new(),
-            problems: SettingsError::default(),
-            warnings: Vec::new(),
+    /// Sets a key, overriding lower layers.
+    pub(super) fn set(&mut self, key: &'static Key, path: &[String], value: Value, origin: SettingOrigin) {
+        let setting = Setting {
+            key,
+            value: Some(value),
+            origin,
+        };
+        if key.is_pattern() {
+            self.patterns.insert(path.to_vec(), setting);
+        } else {
+            self.named.insert(key.name, setting);
         }
     }
 
-    /// Sets a key, overriding lower layers.
-    pub(super) fn set(&mut self, key: &'static Key, path: &[String], value: Value, origin: SettingOrigin) {
-        self.set.insert(
-            path.to_vec(),
-            Setting {
-                key,
-                value: Some(value),
-                origin,
-            },
-        );
-    }
-
     /// SAFE-6: adds entries of a project's file to a list. No other layer can remove them.
-    pub(super) fn add(&mut self, at: &[String], entries: Vec<String>, path: Arc<PathBuf>, line: usize) {
-        self.added.insert(at.to_vec(), Added { entries, path, line });
+    pub(super) fn add(&mut self, key: &'static Key, entries: Vec<String>, path: Arc<PathBuf>, line: usize) {
+        self.added.insert(key.name, Added { entries, path, line });
     }
 
     /// Records a problem.
@@ -138,35 +124,56 @@ impl Layers {
         if !self.problems.is_empty() {
             return Err(self.problems);
         }
-        for (at, added) in std::mem::take(&mut self.added) {
-            if let Some(setting) = self.set.get_mut(&at) {
-                setting.extend(added);
-            }
-        }
-        let places = places();
-        // The entries are already sorted by path, and the sort is stable.
-        let mut ordered: Vec<(Vec<String>, Setting)> = self.set.into_iter().collect();
-        ordered.sort_by_cached_key(|(path, setting)| order(&places, setting.key, path));
         let mut settings = Settings {
-            warnings: self.warnings,
+            warnings: std::mem::take(&mut self.warnings),
             ..Settings::default()
         };
-        for (path, setting) in ordered {
-            if let Some(value) = &setting.value {
-                setting.key.kind.apply(&mut settings, &path, value);
+        let mut patterns: Vec<(Vec<String>, Setting)> = std::mem::take(&mut self.patterns).into_iter().collect();
+        // Sorted by path already, and the sort is stable: the keys of one provider or model stay together.
+        patterns.sort_by_cached_key(|(path, setting)| order(setting.key, path));
+        let mut patterns = patterns.into_iter().peekable();
+        let mut list = Vec::with_capacity(keys::all().count());
+        for (index, section) in keys::SECTIONS.iter().enumerate() {
+            for key in section.keys.iter().filter(|key| !key.is_pattern()) {
+                let setting = self.setting(key);
+                list.push(setting.applied(&mut settings, &[], Cow::Borrowed(key.name)));
             }
-            let Setting { value, origin, .. } = setting;
-            settings.origins.push(Effective {
-                key: render(&path),
-                value,
-                origin,
-            });
+            while let Some((path, setting)) = patterns.next_if(|(_, setting)| section_of(setting.key) == index) {
+                list.push(setting.applied(&mut settings, &path, Cow::Owned(render(&path))));
+            }
         }
+        settings.origins = Origins::new(list);
         Ok(settings)
+    }
+
+    /// Returns a key without a pattern as the layers set it.
+    fn setting(&mut self, key: &'static Key) -> Setting {
+        let default = || Setting {
+            key,
+            value: key.kind.default(),
+            origin: SettingOrigin::Default,
+        };
+        let mut setting = self.named.remove(key.name).unwrap_or_else(default);
+        if let Some(added) = self.added.remove(key.name) {
+            setting.extend(added);
+        }
+        setting
     }
 }
 
 impl Setting {
+    /// Stores the value in the settings.
+    fn applied(self, settings: &mut Settings, path: &[String], key: Cow<'static, str>) -> Effective {
+        if let Some(value) = &self.value {
+            self.key.kind.apply(settings, path, value);
+        }
+        Effective {
+            key,
+            value: self.value,
+            origin: self.origin,
+        }
+    }
+
     fn extend(&mut self, added: Added) {
         let mut list = match self.value.take() {
             Some(Value::List(list)) => list,
@@ -187,24 +194,18 @@ impl Setting {
     }
 }
 
-/// Position of each key in the reference: its section, and its index among all keys.
-fn places() -> HashMap<&'static str, (usize, usize)> {
-    let sections = keys::SECTIONS.iter().enumerate();
-    let keys = sections.flat_map(|(section, of)| of.keys.iter().map(move |key| (key.name, section)));
-    keys.enumerate()
-        .map(|(index, (name, section))| (name, (section, index)))
-        .collect()
+/// Index of the section of a key.
+fn section_of(key: &'static Key) -> usize {
+    let is_in = |section: &&keys::Section| section.keys.iter().any(|other| other.name == key.name);
+    let found = keys::SECTIONS.iter().position(is_in);
+    found.unwrap_or_default()
 }
 
-/// Sort key for the order of the reference, with the keys of one provider or model together.
-fn order(
-    places: &HashMap<&'static str, (usize, usize)>,
-    key: &'static Key,
-    path: &[String],
-) -> (usize, String, usize) {
-    let (section, index) = places.get(key.name).copied().unwrap_or_default();
-    let name = path.get(1).filter(|_| key.is_pattern());
-    (section, name.cloned().unwrap_or_default(), index)
+/// Sort key of keys with a pattern, for the order of the reference.
+fn order(key: &'static Key, path: &[String]) -> (usize, String, usize) {
+    let name = path.get(1).cloned().unwrap_or_default();
+    let index = keys::all().position(|other| other.name == key.name);
+    (section_of(key), name, index.unwrap_or_default())
 }
 
 impl fmt::Debug for Effective {

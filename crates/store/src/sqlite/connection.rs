@@ -6,6 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, ToSql};
 use windlass_core::log::LogError;
 
@@ -144,6 +145,10 @@ pub(super) fn reader(path: &Path) -> Result<Connection, LogError> {
 fn prepare(connection: &Connection) -> Result<(), LogError> {
     connection.busy_timeout(PATIENCE).map_err(told)?;
     connection.set_prepared_statement_cache_capacity(64);
+    // Without this, a statement with a variable in `LIMIT` or next to a partial index is parsed again each time it runs.
+    connection
+        .set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map_err(told)?;
     connection
         .pragma_update(None, "cache_size", -4000)
         .map_err(told)?;

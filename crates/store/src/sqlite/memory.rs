@@ -181,24 +181,25 @@ impl MemoryLedger for SqliteStore {
 }
 
 impl SqliteStore {
-    /// Runs a query whose cost grows with the number of units.
-    async fn read_memory<T: Send + 'static>(
+    /// Runs a query whose cost grows with the number of units, and which finds nothing without any.
+    async fn read_memory<T: Default + Send + 'static>(
         &self,
         query: impl FnOnce(&Connection) -> Result<T, LogError> + Send + 'static,
     ) -> Result<T, LogError> {
         let query = move |connection: &Connection| at_once(connection, query);
-        match self.writer.try_read(has_few) {
-            Ok(Ok(true)) => self.read_little(query).await,
+        match self.writer.try_read(count) {
+            Ok(Ok(0)) => Ok(T::default()),
+            Ok(Ok(..FEW)) => self.read_little(query).await,
             _ => self.readers.run(query).await,
         }
     }
 }
 
-fn has_few(connection: &Connection) -> Result<bool, LogError> {
+/// Returns the number of units, at most [`FEW`].
+fn count(connection: &Connection) -> Result<i64, LogError> {
     connection
         .prepare_cached("SELECT count(*) FROM (SELECT 1 FROM memory_unit LIMIT ?1)")
-        .and_then(|mut count| count.query_row([FEW], |row| row.get::<_, i64>(0)))
-        .map(|count| count < FEW)
+        .and_then(|mut count| count.query_row([FEW], |row| row.get(0)))
         .map_err(told)
 }
 
