@@ -8,6 +8,7 @@
 //! - `nightly` runs the tests with random inputs for longer, and the fuzz targets for ten minutes each.
 //! - `cluster` runs servers of a cluster through faults.
 //! - `real` runs `windlass exec` against a small real model.
+//! - `order` lists the functions that a start runs, for the linker.
 //! - `pictures` renders the terminal pictures in `docs/`.
 //!
 //! The tasks are for people at a terminal, so they print and use `anyhow`. This package does not ship.
@@ -18,6 +19,7 @@ mod child;
 mod conformance;
 mod fuzz;
 mod nightly;
+mod order;
 mod pictures;
 mod real;
 mod repo;
@@ -43,6 +45,7 @@ cargo xtask <task>
   nightly                                               run the long tests, and fuzz for ten minutes each
   cluster [--long | --seconds <n>]                       run servers of a cluster through faults, on a real Postgres
   real                                                  run `windlass exec` against a small real model
+  order                                                 list the functions that a start runs, for the linker
   pictures                                              render the terminal pictures in docs/";
 
 fn main() -> ExitCode {
@@ -70,6 +73,7 @@ fn run(arguments: &[String]) -> Result<()> {
         "nightly" => nightly::command(&root, rest),
         "cluster" => suite::cluster::command(&root, rest),
         "real" => real::command(&root),
+        "order" => order::command(&root),
         "pictures" => pictures::command(&root),
         "help" | "--help" | "-h" => {
             println!("{USAGE}");

@@ -5,8 +5,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fmt;
+use std::future::poll_fn;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 
 /// Name of the settings file, in the user's folder and in a project's.
 const CONFIG_FILE: &str = "config.toml";
@@ -300,7 +302,7 @@ impl Folders {
 
     /// Finds the project around `cwd`: the nearest one, never from outside the repository.
     pub fn project(&self, cwd: &Path) -> Option<Project> {
-        let known = FOUND.with_borrow(|found| found.as_ref().and_then(|found| found.get(cwd).cloned()));
+        let known = FOUND.with_borrow(|found| found.as_ref()?.get(cwd).cloned());
         known.unwrap_or_else(|| {
             let project = self.find_project(cwd);
             FOUND.with_borrow_mut(|found| {
@@ -347,23 +349,42 @@ impl Folders {
     }
 }
 
+/// Projects by folder.
+type Found = HashMap<PathBuf, Option<Project>>;
+
 thread_local! {
-    /// Projects by folder, while [`at_one_moment`] runs.
-    static FOUND: RefCell<Option<HashMap<PathBuf, Option<Project>>>> = const { RefCell::new(None) };
+    /// The projects found so far by work that searches each folder once.
+    static FOUND: RefCell<Option<Found>> = const { RefCell::new(None) };
 }
 
-/// Does work that looks for the project of the same folder many times, such as the start of a session. The folder is
+/// Does work that looks for the project of the same folder many times, such as the start of a session. Each folder is
 /// searched once.
-pub fn at_one_moment<T>(work: impl FnOnce() -> T) -> T {
-    struct End(Option<HashMap<PathBuf, Option<Project>>>);
+pub fn searching_once<T>(work: impl FnOnce() -> T) -> T {
+    resumed(&mut Some(Found::new()), work)
+}
 
-    impl Drop for End {
+/// Like [`searching_once`], for work that waits, such as the start of a turn.
+pub async fn all_searching_once<F: Future>(work: F) -> F::Output {
+    let mut found = Some(Found::new());
+    let mut work = pin!(work);
+    poll_fn(|cx| resumed(&mut found, || work.as_mut().poll(cx))).await
+}
+
+/// Does work with what it has found before, and takes what it finds.
+fn resumed<T>(found: &mut Option<Found>, work: impl FnOnce() -> T) -> T {
+    struct Scope<'a> {
+        found: &'a mut Option<Found>,
+        outer: Option<Found>,
+    }
+
+    impl Drop for Scope<'_> {
         fn drop(&mut self) {
-            FOUND.set(self.0.take());
+            *self.found = FOUND.replace(self.outer.take());
         }
     }
 
-    let _end = End(FOUND.replace(Some(HashMap::new())));
+    let outer = FOUND.replace(found.take());
+    let _scope = Scope { found, outer };
     work()
 }
 

@@ -45,7 +45,7 @@ use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use crate::watch::Watch;
 use crate::{autonomy, folder_files::LocalFolder};
 use windlass_config::environment;
-use windlass_config::folders::Folders;
+use windlass_config::folders::{Folders, all_searching_once};
 use windlass_config::settings::Settings;
 use windlass_config::{Problem, ProblemKind};
 
@@ -423,7 +423,7 @@ impl SessionEnv for LocalEnv {
             mut calls,
             mut hooks,
             mut notices,
-        } = self.turn_tools(turn).await;
+        } = all_searching_once(self.turn_tools(turn)).await;
         notices.extend(active.take_notices());
         let provider = self.models.gated(&active.provider);
         let settings = self.reading.settings.now();
@@ -528,13 +528,13 @@ impl Permissions for LocalEnv {
     }
 
     async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand {
-        let tools = self.turn_tools(turn).await;
+        let tools = all_searching_once(self.turn_tools(turn)).await;
         let input = own_input(&tools.calls.tools, command);
         self.command(tools, input)
     }
 
     async fn check_command(&mut self, turn: &TurnStart, command: &str, limit: Duration) -> UserCommand {
-        let tools = self.turn_tools(turn).await;
+        let tools = all_searching_once(self.turn_tools(turn)).await;
         // No wider access than the text of the command needs: it runs what a model wrote.
         let input = json!({ "command": command, "timeout_secs": limit.as_secs().max(1) });
         self.command(tools, input.to_string())

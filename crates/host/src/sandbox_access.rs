@@ -117,7 +117,7 @@ impl SandboxAccess {
             network: network(security),
             denied_hosts: domains(&security.deny),
             asked_hosts: domains(&security.ask),
-            limits: security.limits.or_default(),
+            limits: security.limits,
             run_here: Vec::new(),
         })
     }
@@ -164,8 +164,9 @@ impl SandboxAccess {
     }
 
     /// Returns the sandbox for commands.
-    pub fn sandbox(&self, workspace: &Workspace) -> Arc<CommandSandbox> {
-        let sandbox = CommandSandbox::new(self.policy(workspace)).hiding(workspace);
+    pub fn sandbox(self: &Arc<Self>, workspace: &Workspace) -> Arc<CommandSandbox> {
+        let (this, of) = (Arc::clone(self), workspace.clone());
+        let sandbox = CommandSandbox::deferred(move || this.policy(&of)).hiding(workspace);
         Arc::new(sandbox.caching(&self.caches, &self.cwd))
     }
 
@@ -214,7 +215,7 @@ impl SandboxAccess {
                 denied: self.denied_hosts.clone(),
                 asked: self.asked_hosts.clone(),
             },
-            limits: self.limits,
+            limits: self.limits.or_default(),
             ..SandboxPolicy::default()
         }
     }
@@ -291,7 +292,11 @@ fn placed(text: &str, cwd: &Path, home: Option<&Path>, temp: &Path) -> PathBuf {
     // Without `.`, doubled slashes, and a trailing slash.
     let text = path.as_os_str().to_string_lossy();
     let is_tidy = !text.contains("//") && !text.contains("/./") && !text.ends_with(['/', '.']);
-    if is_tidy { path } else { path.components().collect() }
+    if is_tidy {
+        path
+    } else {
+        path.components().collect()
+    }
 }
 
 #[cfg(test)]

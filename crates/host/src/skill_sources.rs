@@ -1,6 +1,7 @@
 //! SKILL-1: the folders that a session's skills come from, and the skills in effect.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use windlass_config::environment;
 use windlass_config::folders::{Folders, is_repository};
@@ -19,6 +20,15 @@ const BUILT_IN: [(&str, &str); 1] = [(
     "built-in/create-skill/SKILL.md",
     include_str!("skill_sources/create-skill.md"),
 )];
+
+/// Returns the skills that are part of the program. A test parses them, so they have no problems.
+fn built_in() -> &'static [Skill] {
+    static SKILLS: LazyLock<Vec<Skill>> = LazyLock::new(|| {
+        let parse = |(file, text)| parse_skill(Path::new(file), text, SkillOrigin::BuiltIn, &mut Vec::new());
+        BUILT_IN.into_iter().filter_map(parse).collect()
+    });
+    &SKILLS
+}
 
 /// Sources of the skills of a session.
 pub struct SkillSources {
@@ -66,14 +76,7 @@ impl SkillSources {
                 SkillOrigin::User | SkillOrigin::Plugin(_) | SkillOrigin::BuiltIn => true,
             };
         }
-        for (file, text) in BUILT_IN {
-            skills.extend(parse_skill(
-                Path::new(file),
-                text,
-                SkillOrigin::BuiltIn,
-                &mut problems,
-            ));
-        }
+        skills.extend(built_in().iter().cloned());
         SkillCatalog::resolve(skills, problems)
     }
 

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use tokio::net::unix::pipe::Receiver;
 use windlass_core::permission::Escalation;
@@ -136,12 +136,18 @@ impl Access {
 /// A sandbox, or the reason why there is none.
 type Built = Arc<OnceLock<Result<Sandbox, SandboxError>>>;
 
+/// A policy that is made when the first command needs it.
+type LazyPolicy = LazyLock<SandboxPolicy, Box<dyn FnOnce() -> SandboxPolicy + Send>>;
+
+/// Caches that are created when the first command needs them; `None` if they cannot be.
+type LazyCaches = LazyLock<Option<PackageCaches>, Box<dyn FnOnce() -> Option<PackageCaches> + Send>>;
+
 /// Starts commands in sandboxes, one for each kind of access, which are created when the first command needs
 /// them. It must outlive the commands.
 #[derive(Debug, Default)]
 pub struct CommandSandbox {
     /// `None` if the embedder brings a sandbox of its own.
-    policy: Option<SandboxPolicy>,
+    policy: Option<LazyPolicy>,
     /// Helper program that becomes the command; this binary if `None`.
     helper: Option<PathBuf>,
     /// The denied names, and the folders that are searched for them and for nested repositories.
@@ -149,17 +155,28 @@ pub struct CommandSandbox {
     scan: OnceLock<Scan>,
     /// Keeps the folder as long as commands may use it.
     temp: Option<Arc<PrivateTemp>>,
-    caches: Option<PackageCaches>,
+    caches: Option<LazyCaches>,
     built: Mutex<Vec<(Access, Built)>>,
 }
 
 impl CommandSandbox {
     /// Creates sandboxes with this policy, which applies to commands that request nothing more. Limits that
     /// it leaves open get defaults that stop a runaway command before the machine.
-    pub fn new(mut policy: SandboxPolicy) -> Self {
-        policy.limits = policy.limits.or_default();
+    pub fn new(policy: SandboxPolicy) -> Self {
+        Self::deferred(|| policy)
+    }
+
+    /// Like [`Self::new`], with a policy that is made when the first command needs it.
+    pub fn deferred(policy: impl FnOnce() -> SandboxPolicy + Send + 'static) -> Self {
+        let make = || {
+            let policy = policy();
+            SandboxPolicy {
+                limits: policy.limits.or_default(),
+                ..policy
+            }
+        };
         Self {
-            policy: Some(policy),
+            policy: Some(LazyLock::new(Box::new(make))),
             ..Self::default()
         }
     }
@@ -185,7 +202,9 @@ impl CommandSandbox {
     /// be created, they use their usual ones.
     #[must_use]
     pub fn caching(mut self, parent: &Path, workspace: &Path) -> Self {
-        self.caches = PackageCaches::new(parent, workspace).ok();
+        let (parent, workspace) = (parent.to_owned(), workspace.to_owned());
+        let make = move || PackageCaches::new(&parent, &workspace).ok();
+        self.caches = Some(LazyLock::new(Box::new(make)));
         self
     }
 
@@ -467,7 +486,8 @@ impl CommandSandbox {
     /// Returns the caches, if a command with this access may write them but not the usual ones.
     fn caches_of(&self, access: &Access) -> Option<&PackageCaches> {
         let caches = self.caches.as_ref();
-        caches.filter(|_| !access.reads_only && !access.escalation.outside)
+        let caches = caches.filter(|_| !access.reads_only && !access.escalation.outside);
+        caches.and_then(|caches| caches.as_ref())
     }
 
     /// Removes the placeholders of the other sandboxes, because a command that creates those paths may need them to

@@ -201,6 +201,10 @@ struct Walk {
 
 impl Walk {
     fn folder(&mut self, folder: &Path, root: &SkillRoot, depth: usize) {
+        // Most folders do not exist, which costs less to find out than where they really are.
+        if folder.symlink_metadata().is_err() {
+            return;
+        }
         let Ok(real) = folder.canonicalize() else { return };
         if self.left == 0 || depth > DEEPEST || self.seen.contains(&real) {
             return;

@@ -6,11 +6,11 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Origins, Settings};
 use super::keys::{self, Key, render};
 use super::problem::{SettingsError, SettingsProblem};
 use super::show::assignment;
 use super::value::Value;
+use super::{Origins, Settings};
 
 /// Origin of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +128,8 @@ impl Layers {
             warnings: std::mem::take(&mut self.warnings),
             ..Settings::default()
         };
-        let mut patterns: Vec<(Vec<String>, Setting)> = std::mem::take(&mut self.patterns).into_iter().collect();
+        let mut patterns: Vec<(Vec<String>, Setting)> =
+            std::mem::take(&mut self.patterns).into_iter().collect();
         // Sorted by path already, and the sort is stable: the keys of one provider or model stay together.
         patterns.sort_by_cached_key(|(path, setting)| order(setting.key, path));
         let mut patterns = patterns.into_iter().peekable();
@@ -138,7 +139,9 @@ impl Layers {
                 let setting = self.setting(key);
                 list.push(setting.applied(&mut settings, &[], Cow::Borrowed(key.name)));
             }
-            while let Some((path, setting)) = patterns.next_if(|(_, setting)| section_of(setting.key) == index) {
+            while let Some((path, setting)) =
+                patterns.next_if(|(_, setting)| section_of(setting.key) == index)
+            {
                 list.push(setting.applied(&mut settings, &path, Cow::Owned(render(&path))));
             }
         }

@@ -425,8 +425,15 @@ fn list(connection: &Connection, query: &MemoryQuery) -> Result<Vec<MemoryUnit>,
         0 => "1".to_owned(),
         count => format!("{name} IN ({})", vec!["?"; count].join(", ")),
     };
+    // What was said is by far the most, and has no index by kind.
+    let is_kept = !query.kinds.is_empty() && !query.kinds.contains(&MemoryKind::Said);
+    let kept = if is_kept {
+        "memory_unit.kind <> 'said'"
+    } else {
+        "1"
+    };
     let sql = format!(
-        "SELECT {COLUMNS} FROM {TABLES} WHERE {} AND {} AND (NOT ? OR memory_unit.pinned) \
+        "SELECT {COLUMNS} FROM {TABLES} WHERE {} AND {} AND {kept} AND (NOT ? OR memory_unit.pinned) \
          ORDER BY memory_unit.time DESC, memory_unit.id DESC LIMIT ?",
         any("memory_scope.place", query.scopes.len()),
         any("memory_unit.kind", query.kinds.len()),
