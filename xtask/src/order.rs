@@ -20,6 +20,9 @@ const LIST: &str = "xtask/link/start.txt";
 const NAMES: &str = "xtask/link/order.awk";
 /// Fewer functions than this are not a start.
 const FEWEST: usize = 4_000;
+/// Names of the recorded runs.
+const EXEC: &str = "exec";
+const TERMINAL: &str = "terminal";
 /// A question that the simulated model answers with a call.
 const QUESTION: &str = "list the files";
 
@@ -97,8 +100,8 @@ impl Recorder<'_> {
     }
 
     /// Arguments of Valgrind that record a run of the program.
-    fn recording(&self) -> Vec<String> {
-        let output = self.folder.join("calls.%p");
+    fn recording(&self, run: &str) -> Vec<String> {
+        let output = self.folder.join(run);
         let output = format!("--callgrind-out-file={}", output.display());
         let program = self.program.display().to_string();
         vec![
@@ -116,13 +119,13 @@ impl Recorder<'_> {
         command
             .env("ANTHROPIC_BASE_URL", &server.url)
             .env("ANTHROPIC_API_KEY", "simulated")
-            .args(self.recording())
+            .args(self.recording(EXEC))
             .args(["exec", "--provider", "anthropic", QUESTION]);
         child::run(&mut command)
     }
 
     fn terminal(&self) -> Result<()> {
-        let line = format!("valgrind {}", self.recording().join(" "));
+        let line = format!("valgrind {}", self.recording(TERMINAL).join(" "));
         let mut child = self
             .prepared("script")
             .env("WINDLASS_PROVIDER", "sim")
@@ -141,36 +144,25 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    /// The recorded functions of the program, without what differs from one compiler to the next.
-    fn names(&self) -> Result<BTreeSet<String>> {
-        let own = child::output(
-            Command::new("nm")
-                .args(["--defined-only", "--format=just-symbols"])
-                .arg(&self.program),
-        )?;
+    /// The recorded functions of the program, without what differs from one compiler to the next: those of `exec` first,
+    /// which most starts run.
+    fn names(&self) -> Result<Vec<String>> {
+        let symbols = ["--defined-only", "--format=just-symbols"];
+        let own = child::output(Command::new("nm").args(symbols).arg(&self.program))?;
         let own: BTreeSet<&str> = own.lines().collect();
-        let mut called = BTreeSet::new();
-        for entry in fs::read_dir(&self.folder)? {
-            let path = entry?.path();
-            if path.is_file() {
-                called.extend(
-                    functions(&path)?
-                        .into_iter()
-                        .filter(|name| own.contains(name.as_str())),
-                );
-            }
+        let mut names = Vec::new();
+        for run in [EXEC, TERMINAL] {
+            let called = functions(&self.folder.join(run))?;
+            let called = called.into_iter().filter(|name| own.contains(name.as_str()));
+            let file = self.folder.join("symbols");
+            fs::write(&file, called.map(|name| name + "\n").collect::<String>())?;
+            let mut awk = child::command(self.root, "awk");
+            let bare = child::output(awk.args(["-v", "only_bare=1", "-f", NAMES]).arg(&file))?;
+            let known: BTreeSet<String> = names.iter().cloned().collect();
+            let bare: BTreeSet<String> = bare.lines().map(str::to_owned).collect();
+            names.extend(bare.difference(&known).cloned());
         }
-        let file = self.folder.join("symbols");
-        fs::write(
-            &file,
-            called.into_iter().map(|name| name + "\n").collect::<String>(),
-        )?;
-        let bare = child::output(
-            child::command(self.root, "awk")
-                .args(["-v", "only_bare=1", "-f", NAMES])
-                .arg(&file),
-        )?;
-        Ok(bare.lines().map(str::to_owned).collect())
+        Ok(names)
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use deadpool::managed::QueueMode;
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Transaction};
 use futures_util::future::LocalBoxFuture;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -176,6 +177,8 @@ async fn open(address: &Address) -> Result<(Pool, Option<Near>), LogError> {
     let manager = Manager::from_config(address.config.clone(), tls::connector(&address.trust)?, manager);
     let pool = Pool::builder(manager)
         .max_size(CONNECTIONS)
+        // The connection used last has the statements and tables in its caches.
+        .queue_mode(QueueMode::Lifo)
         .build()
         .map_err(|error| LogError::Failed(error.to_string()))?;
     let prepared = async {

@@ -5,7 +5,10 @@ use ring::digest::{SHA256, digest};
 /// Returns the SHA-256 digest of `bytes` as 64 hexadecimal digits.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     let digest = digest(&SHA256, bytes);
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = digest.as_ref().iter().flat_map(|byte| [byte >> 4, byte & 15]);
+    digits
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 #[cfg(test)]

@@ -87,15 +87,12 @@ impl HookSources {
 
     /// Returns the surroundings of hooks: the environment of the user without the keys of providers.
     pub fn host(&self, settings: &Settings) -> HookHost {
-        let mut keys: HashSet<String> = key_variables().map(str::to_owned).collect();
-        keys.extend(
-            settings
-                .providers
-                .values()
-                .filter_map(|provider| provider.key_env.clone()),
-        );
+        let providers = settings.providers.values();
+        let named = providers.filter_map(|provider| provider.key_env.as_deref());
+        let known = key_variables().map(|name| -> &str { name });
+        let keys: Vec<&str> = known.chain(named).collect();
         let is_secret =
-            |name: &str| keys.contains(name) || name.starts_with("OTEL_") || name.ends_with("_API_KEY");
+            |name: &str| keys.contains(&name) || name.starts_with("OTEL_") || name.ends_with("_API_KEY");
         let mut env: BTreeMap<String, String> =
             environment::vars().filter(|(name, _)| !is_secret(name)).collect();
         let root = self

@@ -369,7 +369,11 @@ fn shared_set(
     spec: &SessionSpec,
     (configured, of_editor): &(Vec<McpServerConfig>, Vec<McpServerConfig>),
 ) -> Result<Arc<ServerSet>, Problem> {
-    let folder = format!("{} {:?}", spec.cwd.display(), settings.security);
+    let mut folder = spec.cwd.display().to_string();
+    // Without servers, there is nothing that the settings could change.
+    if !configured.is_empty() || !of_editor.is_empty() {
+        folder = format!("{folder} {:?}", settings.security);
+    }
     let base = found_or_made(format!("{folder} {configured:?}"), || {
         Ok(ServerSet::new(configured.clone(), around(settings, spec)?))
     })?;
