@@ -161,7 +161,7 @@ impl Key {
 
     /// Returns true if the entry describes many keys, one per provider or model.
     pub(super) fn is_pattern(&self) -> bool {
-        self.parts().any(is_pattern)
+        self.name.contains('<')
     }
 
     /// Name of the section.

@@ -1,7 +1,7 @@
 //! The stacked layers: the last one to set a key wins, and the origin of each value is recorded.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,11 +68,11 @@ pub struct Effective {
 #[derive(Default)]
 pub(super) struct Layers {
     /// Keys without a pattern, by name.
-    named: HashMap<&'static str, Setting>,
+    named: BTreeMap<&'static str, Setting>,
     /// Keys of providers, models and servers, by path.
     patterns: BTreeMap<Vec<String>, Setting>,
     /// Entries that a project adds to a list, by key, whatever the other layers set.
-    added: HashMap<&'static str, Added>,
+    added: BTreeMap<&'static str, Added>,
     problems: SettingsError,
     warnings: Vec<String>,
 }
