@@ -2,12 +2,16 @@
 //!
 //! Appends that arrive while others are on their way share the next transaction. Two connections take turns, so that
 //! one group travels while another is flushed to disk. A session has at most one batch under way.
+//!
+//! After a large group, the next one waits for a moment: the sessions that were told about the first will append again, and
+//! a statement costs about as much for thirty of them as for three. A few sessions never wait for each other.
 
 use std::collections::{HashSet, VecDeque};
 use std::rc::Rc;
+use std::time::Duration;
 
 use deadpool_postgres::Object;
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 use windlass_core::log::LogError;
 
 use super::append::{self, Prepared};
@@ -21,6 +25,9 @@ const GROUP: usize = 256;
 /// Number of connections that append.
 const WRITERS: usize = 2;
 
+/// Maximum time that a group waits for more batches.
+const LINGER: Duration = Duration::from_millis(1);
+
 /// Result of an append.
 type Outcome = Result<(), LogError>;
 
@@ -31,6 +38,10 @@ pub(super) struct Appends {
     /// Sessions with a batch under way.
     busy: HashSet<String>,
     writers: usize,
+    /// Number of batches that a waiting group wants; `None` if no group waits.
+    wanted: Option<usize>,
+    /// Told when it has them.
+    enough: Rc<Notify>,
 }
 
 struct Pending {
@@ -64,9 +75,13 @@ pub(super) async fn append(context: Rc<Context>, batch: Prepared) -> Result<(), 
     {
         let mut appends = context.appends.borrow_mut();
         appends.queue.push_back(Pending { batch, done });
-        if appends.writers < WRITERS {
-            appends.writers += 1;
-            tokio::task::spawn_local(write(Rc::clone(&context)));
+        match appends.wanted {
+            Some(wanted) if appends.queue.len() >= wanted => appends.enough.notify_one(),
+            None if appends.writers < WRITERS => {
+                appends.writers += 1;
+                tokio::task::spawn_local(write(Rc::clone(&context)));
+            }
+            _ => {}
         }
     }
     ended
@@ -76,7 +91,10 @@ pub(super) async fn append(context: Rc<Context>, batch: Prepared) -> Result<(), 
 
 /// Writes groups until none waits.
 async fn write(context: Rc<Context>) {
+    // Beside a large group, a second one is worth its statement if it is not much smaller.
+    let mut wanted = context.appends.borrow().busy.len() / 2;
     loop {
+        gather(&context, wanted).await;
         let group = context.appends.borrow_mut().take();
         if group.is_empty() {
             context.appends.borrow_mut().writers -= 1;
@@ -86,6 +104,7 @@ async fn write(context: Rc<Context>) {
             .into_iter()
             .map(|pending| (pending.batch, pending.done))
             .unzip();
+        wanted = batches.len() / 4 * 3;
         let outcomes = store(&context, &batches).await;
         {
             let mut appends = context.appends.borrow_mut();
@@ -98,6 +117,21 @@ async fn write(context: Rc<Context>) {
             let _ = done.send(outcome);
         }
     }
+}
+
+/// Waits for a moment until there are as many batches as wanted.
+async fn gather(context: &Context, wanted: usize) {
+    let enough = {
+        let mut appends = context.appends.borrow_mut();
+        // Another writer waits for them already.
+        if appends.queue.len() >= wanted || appends.wanted.is_some() {
+            return;
+        }
+        appends.wanted = Some(wanted);
+        Rc::clone(&appends.enough)
+    };
+    let _ = tokio::time::timeout(LINGER, enough.notified()).await;
+    context.appends.borrow_mut().wanted = None;
 }
 
 /// Stores a group. One that fails as a whole is stored batch by batch, so that a bad one harms no other.
