@@ -189,11 +189,18 @@ impl Server {
     fn start(mut program: Command) -> Result<Self> {
         let mut child = program.args(["sim", "serve"]).stdout(Stdio::piped()).spawn()?;
         let output = child.stdout.take().context("no standard output")?;
+        let mut server = Self {
+            child,
+            url: String::new(),
+        };
         let mut line = String::new();
         BufReader::new(output).read_line(&mut line)?;
-        let url = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
-        ensure!(url.starts_with("http"), "the simulated model printed {line:?}");
-        Ok(Self { child, url })
+        server.url = line.trim().rsplit(' ').next().unwrap_or_default().to_owned();
+        ensure!(
+            server.url.starts_with("http"),
+            "the simulated model printed {line:?}"
+        );
+        Ok(server)
     }
 }
 

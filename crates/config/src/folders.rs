@@ -302,16 +302,16 @@ impl Folders {
 
     /// Finds the project around `cwd`: the nearest one, never from outside the repository.
     pub fn project(&self, cwd: &Path) -> Option<Project> {
-        let known = FOUND.with_borrow(|found| found.as_ref()?.get(cwd).cloned());
-        known.unwrap_or_else(|| {
-            let project = self.find_project(cwd);
-            FOUND.with_borrow_mut(|found| {
-                if let Some(found) = found {
-                    found.insert(cwd.to_owned(), project.clone());
-                }
-            });
-            project
-        })
+        if let Some(known) = PROJECT_CACHE.with_borrow(|cache| cache.as_ref()?.get(cwd).cloned()) {
+            return known;
+        }
+        let project = self.find_project(cwd);
+        PROJECT_CACHE.with_borrow_mut(|cache| {
+            if let Some(cache) = cache {
+                cache.insert(cwd.to_owned(), project.clone());
+            }
+        });
+        project
     }
 
     fn find_project(&self, cwd: &Path) -> Option<Project> {
@@ -349,42 +349,42 @@ impl Folders {
     }
 }
 
-/// Projects by folder.
-type Found = HashMap<PathBuf, Option<Project>>;
+/// Projects by the folder they were searched from.
+type ProjectCache = HashMap<PathBuf, Option<Project>>;
 
 thread_local! {
-    /// The projects found so far by work that searches each folder once.
-    static FOUND: RefCell<Option<Found>> = const { RefCell::new(None) };
+    /// Cache of [`Folders::project`] while [`with_project_cache`] or [`with_project_cache_async`] runs.
+    static PROJECT_CACHE: RefCell<Option<ProjectCache>> = const { RefCell::new(None) };
 }
 
-/// Does work that looks for the project of the same folder many times, such as the start of a session. Each folder is
-/// searched once.
-pub fn searching_once<T>(work: impl FnOnce() -> T) -> T {
-    resumed(&mut Some(Found::new()), work)
+/// Runs `work`, in which [`Folders::project`] searches each folder once. The start of a session asks for the same project
+/// many times.
+pub fn with_project_cache<T>(work: impl FnOnce() -> T) -> T {
+    run_with(&mut Some(ProjectCache::new()), work)
 }
 
-/// Like [`searching_once`], for work that waits, such as the start of a turn.
-pub async fn all_searching_once<F: Future>(work: F) -> F::Output {
-    let mut found = Some(Found::new());
+/// Like [`with_project_cache`], for a future. Other tasks on the thread do not see its cache.
+pub async fn with_project_cache_async<F: Future>(work: F) -> F::Output {
+    let mut cache = Some(ProjectCache::new());
     let mut work = pin!(work);
-    poll_fn(|cx| resumed(&mut found, || work.as_mut().poll(cx))).await
+    poll_fn(|cx| run_with(&mut cache, || work.as_mut().poll(cx))).await
 }
 
-/// Does work with what it has found before, and takes what it finds.
-fn resumed<T>(found: &mut Option<Found>, work: impl FnOnce() -> T) -> T {
-    struct Scope<'a> {
-        found: &'a mut Option<Found>,
-        outer: Option<Found>,
+/// Runs `work` with this cache on the thread, and puts the former one back afterwards, even after a panic.
+fn run_with<T>(cache: &mut Option<ProjectCache>, work: impl FnOnce() -> T) -> T {
+    struct Restore<'a> {
+        cache: &'a mut Option<ProjectCache>,
+        outer: Option<ProjectCache>,
     }
 
-    impl Drop for Scope<'_> {
+    impl Drop for Restore<'_> {
         fn drop(&mut self) {
-            *self.found = FOUND.replace(self.outer.take());
+            *self.cache = PROJECT_CACHE.replace(self.outer.take());
         }
     }
 
-    let outer = FOUND.replace(found.take());
-    let _scope = Scope { found, outer };
+    let outer = PROJECT_CACHE.replace(cache.take());
+    let _restore = Restore { cache, outer };
     work()
 }
 

@@ -1,5 +1,7 @@
 //! Locations of the folders, and detection of projects.
 
+use std::task::{Context, Poll, Waker};
+
 use super::*;
 
 fn resolve(variables: &[(&str, &str)]) -> Result<Folders, FoldersError> {
@@ -125,4 +127,34 @@ fn the_users_own_folder_is_no_project() {
         ..elsewhere
     };
     assert_eq!(same.project_file(root.path()), None);
+}
+
+/// A project is searched once within the cache, and anew outside of it and for another task.
+#[test]
+fn the_project_cache_ends_with_its_work() {
+    let folder = tempfile::tempdir().unwrap();
+    let (cwd, folders) = (folder.path(), resolve(&[("HOME", "/home/ann")]).unwrap());
+    let found = || folders.project(cwd).is_some();
+    let mut first = pin!(with_project_cache_async(async {
+        let before = found();
+        let mut polled = false;
+        poll_fn(|_| match std::mem::replace(&mut polled, true) {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
+        (before, found())
+    }));
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(first.as_mut().poll(&mut cx).is_pending());
+    std::fs::create_dir(cwd.join(".windlass")).unwrap();
+    std::fs::write(cwd.join(".windlass/config.toml"), "").unwrap();
+    assert!(found(), "another task searches for itself");
+    assert!(with_project_cache(found));
+    assert_eq!(first.as_mut().poll(&mut cx), Poll::Ready((false, false)));
+
+    let panicked = std::panic::catch_unwind(|| with_project_cache(|| panic!("{}", found())));
+    assert!(panicked.is_err());
+    std::fs::remove_file(cwd.join(".windlass/config.toml")).unwrap();
+    assert!(!found(), "a panic ends the cache");
 }

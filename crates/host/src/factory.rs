@@ -36,7 +36,7 @@ use crate::tool_catalog::{ToolCatalog, ToolFiles};
 use crate::watch::Watch;
 use windlass_config::environment;
 use windlass_config::environment::Given;
-use windlass_config::folders::{Folders, same_place, searching_once};
+use windlass_config::folders::{Folders, same_place, with_project_cache};
 use windlass_config::settings::{NetworkAccess, Settings};
 use windlass_config::{Problem, ProblemKind};
 
@@ -385,7 +385,7 @@ impl LocalFactory {
         models: Models,
         spec: &SessionSpec,
     ) -> Result<LocalEnv, Problem> {
-        let env = searching_once(|| LocalEnv::new(settings, models.clone(), spec))?;
+        let env = with_project_cache(|| LocalEnv::new(settings, models.clone(), spec))?;
         self.share(&env, settings, spec);
         let shared = Shared {
             models,

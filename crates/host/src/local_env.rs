@@ -44,10 +44,9 @@ use crate::settings_reload::SettingsReload;
 use crate::tool_catalog::{ToolCatalog, ToolOffer, source};
 use crate::watch::Watch;
 use crate::{autonomy, folder_files::LocalFolder};
-use windlass_config::environment;
-use windlass_config::folders::{Folders, all_searching_once};
+use windlass_config::folders::{Folders, with_project_cache_async};
 use windlass_config::settings::Settings;
-use windlass_config::{Problem, ProblemKind};
+use windlass_config::{Problem, ProblemKind, environment};
 
 /// The tool that runs commands.
 const BASH: &str = "bash";
@@ -170,8 +169,7 @@ impl LocalEnv {
             has_mode: false,
         };
         catalog.set_system_prompt(reading.system_prompt());
-        let grants =
-            || -> Result<GrantFile, Problem> { Ok(GrantFile::of_user(&folders, &spec.account.user)) };
+        let grants = || GrantFile::of_user(&folders, &spec.account.user);
         Ok(Self {
             session: spec.session.clone(),
             models: models.limited(spec.account.budget(settings, spec.store.as_ref())?),
@@ -188,8 +186,8 @@ impl LocalEnv {
             },
             approvals: Approvals {
                 // The asker is known once the session is.
-                approver: Arc::new(NobodyNow(grants()?)),
-                grants: spec.interactive.then(grants).transpose()?,
+                approver: Arc::new(NobodyNow(grants())),
+                grants: spec.interactive.then(grants),
                 user: spec.account.user.clone(),
                 audited: spec.account.audited(settings, spec.store.as_ref(), &spec.session),
             },
@@ -301,6 +299,10 @@ impl LocalEnv {
 
     /// Prepares the tools of a turn, and the hooks that follow their calls.
     async fn turn_tools(&mut self, turn: &TurnStart) -> TurnTools {
+        with_project_cache_async(self.refreshed_tools(turn)).await
+    }
+
+    async fn refreshed_tools(&mut self, turn: &TurnStart) -> TurnTools {
         let mut notices = self.reread(turn.goal.as_deref());
         notices.extend(self.refresh_extensions(turn).await);
         let (offer, more) = self.catalog.refresh();
@@ -423,7 +425,7 @@ impl SessionEnv for LocalEnv {
             mut calls,
             mut hooks,
             mut notices,
-        } = all_searching_once(self.turn_tools(turn)).await;
+        } = self.turn_tools(turn).await;
         notices.extend(active.take_notices());
         let provider = self.models.gated(&active.provider);
         let settings = self.reading.settings.now();
@@ -528,13 +530,13 @@ impl Permissions for LocalEnv {
     }
 
     async fn user_command(&mut self, turn: &TurnStart, command: &str) -> UserCommand {
-        let tools = all_searching_once(self.turn_tools(turn)).await;
+        let tools = self.turn_tools(turn).await;
         let input = own_input(&tools.calls.tools, command);
         self.command(tools, input)
     }
 
     async fn check_command(&mut self, turn: &TurnStart, command: &str, limit: Duration) -> UserCommand {
-        let tools = all_searching_once(self.turn_tools(turn)).await;
+        let tools = self.turn_tools(turn).await;
         // No wider access than the text of the command needs: it runs what a model wrote.
         let input = json!({ "command": command, "timeout_secs": limit.as_secs().max(1) });
         self.command(tools, input.to_string())

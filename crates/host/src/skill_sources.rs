@@ -21,7 +21,7 @@ const BUILT_IN: [(&str, &str); 1] = [(
     include_str!("skill_sources/create-skill.md"),
 )];
 
-/// Returns the skills that are part of the program. A test parses them, so they have no problems.
+/// Returns the skills that are part of the program, parsed once.
 fn built_in() -> &'static [Skill] {
     static SKILLS: LazyLock<Vec<Skill>> = LazyLock::new(|| {
         let parse = |(file, text)| parse_skill(Path::new(file), text, SkillOrigin::BuiltIn, &mut Vec::new());

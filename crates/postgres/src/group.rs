@@ -38,9 +38,9 @@ pub(super) struct Appends {
     /// Sessions with a batch under way.
     busy: HashSet<String>,
     writers: usize,
-    /// Number of batches that a waiting group wants; `None` if no group waits.
+    /// Number of batches that a writer waits for; `None` if no writer waits.
     wanted: Option<usize>,
-    /// Told when it has them.
+    /// Notified when that many wait.
     enough: Rc<Notify>,
 }
 

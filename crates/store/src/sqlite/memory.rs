@@ -425,7 +425,7 @@ fn list(connection: &Connection, query: &MemoryQuery) -> Result<Vec<MemoryUnit>,
         0 => "1".to_owned(),
         count => format!("{name} IN ({})", vec!["?"; count].join(", ")),
     };
-    // What was said is by far the most, and has no index by kind.
+    // Most units are of the kind `said`, which the index by kind leaves out.
     let is_kept = !query.kinds.is_empty() && !query.kinds.contains(&MemoryKind::Said);
     let kept = if is_kept {
         "memory_unit.kind <> 'said'"
